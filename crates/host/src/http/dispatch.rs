@@ -79,6 +79,11 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
             response = response.with(passed_on::NOT_LEADING, refusal.header_value().to_owned());
         }
     }
+    if exchange.forwarded_astray {
+        // The node waits for the leader, wherever it is now.
+        let refusal = FollowerRefusal::NothingDone.header_value();
+        response = response.with(passed_on::NOT_LEADING, refusal.to_owned());
+    }
     response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
@@ -99,6 +104,7 @@ async fn run(
     let within = allowance::of_client(host, &mut request);
     let judged = judge_head(host, &request);
     let ends = matches!(judged, Err(HeadFault::Unsound(_)));
+    exchange.forwarded_astray = matches!(judged, Err(HeadFault::NotInACluster));
     if request.method == Method::GET {
         // No handler reads it, and the answer may take a minute.
         request.body.discard();
@@ -166,10 +172,15 @@ async fn run(
     ending(answer.unwrap_or_else(face.render), ends)
 }
 
+const NOT_IN_A_CLUSTER: &str = "a node forwarded the request (Wellspring-Node), and this server is in no cluster; \
+     nothing was done";
+
 /// Why the head of a request is refused, whatever it asks for.
 enum HeadFault {
     /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
     Unsound(HeadAmbiguity),
+    /// A node forwarded it, and this server is in no cluster: it listens where a leader did.
+    NotInACluster,
     /// Its framing is sound, but it breaks a rule.
     Refused(Box<Problem>),
 }
@@ -178,6 +189,7 @@ impl From<HeadFault> for Box<Problem> {
     fn from(fault: HeadFault) -> Box<Problem> {
         match fault {
             HeadFault::Unsound(unsound) => unsound.into(),
+            HeadFault::NotInACluster => problem::NOT_A_NODE.because(NOT_IN_A_CLUSTER),
             HeadFault::Refused(problem) => problem,
         }
     }
@@ -193,6 +205,9 @@ fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
     let most = host.config.max_headers;
     if request.version < Version::HTTP_2 && request.headers.len() > most {
         return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
+    }
+    if rules.names_node() && host.cluster_key.is_none() {
+        return Err(HeadFault::NotInACluster);
     }
     // Nodes may address each other by any name.
     if request.of_node.is_none() {

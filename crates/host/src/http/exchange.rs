@@ -41,6 +41,8 @@ pub(super) struct Exchange {
     pub(super) payer: Payer,
     /// Whether it was refused because this node does not lead.
     pub(super) refused_as_follower: Option<FollowerRefusal>,
+    /// Whether a node forwarded it to this server, which is in no cluster.
+    pub(super) forwarded_astray: bool,
 }
 
 impl Exchange {
@@ -62,6 +64,7 @@ impl Exchange {
             shows_credentials: false,
             payer: Payer::default(),
             refused_as_follower: None,
+            forwarded_astray: false,
         }
     }
 

@@ -11,6 +11,7 @@
 use super::contract::{CONSISTENCY, WAIT_MS};
 use super::header_names::{WELLSPRING_MIN_POSITION, WELLSPRING_MIN_SYSTEM_POSITION};
 use super::{Host, Request};
+use crate::access::credentials;
 use crate::names::SYSTEM_LOG;
 use crate::view::{Live, NotFresh, all_stored};
 use crate::wire::param::{IntegerOr, MAX_WAIT_MS, Param, Words};
@@ -202,11 +203,12 @@ fn position_in(
 
 /// Waits until the accounts are known up to the position of the system log that the client names in
 /// `Wellspring-Min-System-Position`, if any: so a lagging node judges no one without changes that
-/// were made and answered on another. This comes before authentication, so it takes one of a
-/// bounded number of waiting slots.
+/// were made and answered on another. This comes before authentication, so nobody waits for what
+/// cannot come, or without credentials where these are required, and few of one address wait at a
+/// time.
 ///
 /// # Errors
-/// 400: the header holds no position. 503: they are not known in time.
+/// 400: the header holds no position. 503: they are not known in time, or too many wait.
 pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     let least =
         position_in(request, &WELLSPRING_MIN_SYSTEM_POSITION, "Wellspring-Min-System-Position")?;
@@ -214,6 +216,18 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
     if least <= live.position() {
         return Ok(());
     }
+    if host.access.has_accounts() && !credentials::are_shown(&request.headers) {
+        // Refused by the gate, whatever comes.
+        return Ok(());
+    }
+    let system = live.log();
+    if system.role().leads() && least > system.head() {
+        return Err(problem::NOT_YET.because(format!(
+            "the log system ends at position {}; position {least} has been given by no node",
+            system.head()
+        )));
+    }
+    let _place = host.access.place_to_wait(request.client)?;
     let wait = accounts_wait(request.uri.query());
     match live.caught_up(least, wait).await {
         Ok(_) => Ok(()),

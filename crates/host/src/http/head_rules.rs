@@ -6,6 +6,7 @@
 //! `Content-Length` headers and one next to a `Transfer-Encoding` (and then ends the connection);
 //! the lean loop refuses both.
 
+use crate::cluster::node_auth;
 use crate::wire::problem::{self, Problem};
 use hyper::{HeaderMap, Version};
 
@@ -57,6 +58,7 @@ pub(crate) struct HeadRules<'a> {
     /// The first expectation that the server cannot meet.
     expects: Option<&'a [u8]>,
     content_encodings: usize,
+    names_node: bool,
     /// The bits of the headers of [`ONCE`] seen so far.
     seen: u16,
     /// The first repeated header of [`ONCE`].
@@ -90,6 +92,7 @@ impl<'a> HeadRules<'a> {
             13 if is("authorization") => self.note_once(0),
             13 if is("last-event-id") => self.note_once(4),
             15 if is("idempotency-key") => self.note_once(2),
+            15 if is(node_auth::HEADER) => self.names_node = true,
             16 if is("content-encoding") => self.content_encodings += 1,
             17 if is("transfer-encoding") => {
                 self.transfer_encodings += 1;
@@ -108,6 +111,11 @@ impl<'a> HeadRules<'a> {
             self.twice = self.twice.or(Some(ONCE[at]));
         }
         self.seen |= bit;
+    }
+
+    /// Whether a node claims to have forwarded the request.
+    pub(crate) fn names_node(&self) -> bool {
+        self.names_node
     }
 
     /// The first `Host`.

@@ -6,7 +6,7 @@ use crate::cluster::node_auth::{self, Sender};
 use crate::wire::problem::{self, Problem};
 
 /// Records what the header says of the forwarding node. Without a cluster key there are no other
-/// nodes, and the header is ignored.
+/// nodes, and the rules of heads refuse the header.
 ///
 /// # Errors
 /// 401: it claims to come from a node, without proof.

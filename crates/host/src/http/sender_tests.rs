@@ -59,7 +59,7 @@ impl Cluster {
         node_auth::sign(&self.key, ("GET", target), &node, client, now_us).parse().unwrap()
     }
 
-    async fn ask(&self, target: &str, headers: &[(&'static str, HeaderValue)]) -> (u16, String) {
+    async fn answer(&self, target: &str, headers: &[(&'static str, HeaderValue)]) -> Response {
         let mut fields = HeaderMap::new();
         fields.insert("host", "localhost".parse().unwrap());
         for (name, value) in headers {
@@ -69,7 +69,11 @@ impl Cluster {
         let uri = target.parse().unwrap();
         let mut request = Request::in_process(host, Method::GET, uri, fields, "".into());
         request.client = Some(IpAddr::from([127, 0, 0, 1]));
-        let answer = dispatch(Arc::clone(&self.server), request).await;
+        dispatch(Arc::clone(&self.server), request).await
+    }
+
+    async fn ask(&self, target: &str, headers: &[(&'static str, HeaderValue)]) -> (u16, String) {
+        let answer = self.answer(target, headers).await;
         let Content::Full(content) = answer.content else { panic!("the answer streams") };
         (answer.status, String::from_utf8(content.to_vec()).unwrap())
     }
@@ -122,34 +126,49 @@ async fn a_client_that_poses_as_a_node_is_refused() {
 }
 
 #[tokio::test]
-async fn without_a_cluster_key_the_header_means_nothing() {
+async fn a_server_in_no_cluster_does_nothing_that_a_node_forwards() {
     let cluster = Cluster::new(None);
-    for target in ["/public", "/account"] {
-        let told = cluster.ask(target, &[(NODE, cluster.signed(target))]).await;
-        assert_eq!(told, (200, "- Some(127.0.0.1)".to_owned()));
+    for target in ["/public", "/account", "/node"] {
+        for value in [cluster.signed(target), HeaderValue::from_static("v1 rubbish")] {
+            let answer = cluster.answer(target, &[(NODE, value)]).await;
+            assert_eq!(answer.status, 401, "{target}");
+            let waits = ("wellspring-not-leading", "nothing-done".to_owned());
+            assert!(answer.headers.contains(&waits), "{target}: {:?}", answer.headers);
+        }
     }
-    let (status, problem) = cluster.ask("/node", &[(NODE, cluster.signed("/node"))]).await;
-    assert!(status == 401 && problem.contains("/problems/not-a-node"), "{problem}");
+    let (status, problem) = cluster.ask("/public", &[(NODE, cluster.signed("/public"))]).await;
+    assert!(status == 401 && problem.contains("in no cluster"), "{problem}");
+    assert_eq!(cluster.ask("/public", &[]).await, (200, "- Some(127.0.0.1)".to_owned()));
 }
 
 #[tokio::test]
-async fn accounts_are_as_fresh_as_a_request_demands_or_no_request_is_judged() {
+async fn nobody_waits_for_accounts_that_cannot_come_or_without_credentials() {
     let cluster = Cluster::new(None);
-    let at = |position: &str| [("wellspring-min-system-position", position.parse().unwrap())];
-    let told = cluster.ask("/account?wait_ms=1", &at("1")).await;
+    let at = |position: &str| ("wellspring-min-system-position", position.parse().unwrap());
+    // The log system is led here: no other node has given a position beyond its head.
+    let told = cluster.ask("/account?wait_ms=60000", &[at("7")]).await;
     assert!(told.0 == 503 && told.1.contains("/problems/not-yet"), "{told:?}");
-    assert!(told.1.contains("position 1 of the log system"), "{told:?}");
-    assert_eq!(cluster.ask("/public", &at("1")).await.0, 200, "nobody is judged");
+    assert!(told.1.contains("position 7 has been given by no node"), "{told:?}");
+    assert_eq!(cluster.ask("/public", &[at("7")]).await.0, 200, "nobody is judged");
     for wrong in ["", "x", "-1"] {
-        assert_eq!(cluster.ask("/account", &at(wrong)).await.0, 400, "{wrong}");
+        assert_eq!(cluster.ask("/account", &[at(wrong)]).await.0, 400, "{wrong}");
     }
-    let later = async {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        cluster.add_account().await;
-    };
-    // Open when it arrived, and judged with the account that it named.
-    let asked = at("1");
-    let (told, ()) = tokio::join!(cluster.ask("/account", &asked), later);
-    assert_eq!(told.0, 401, "{told:?}");
-    assert_eq!(cluster.ask("/account", &at("0")).await.0, 401);
+    cluster.add_account().await;
+    assert_eq!(cluster.ask("/account", &[at("0")]).await.0, 401);
+    assert_eq!(cluster.ask("/account?wait_ms=60000", &[at("99")]).await.0, 401, "no credentials");
+    let wrong = ("authorization", HeaderValue::from_static("Bearer wrong"));
+    assert_eq!(cluster.ask("/account?wait_ms=60000", &[at("99"), wrong]).await.0, 503);
+}
+
+#[tokio::test]
+async fn few_requests_of_an_address_wait_before_they_are_authenticated() {
+    let cluster = Cluster::new(None);
+    let gate = &cluster.server.host.access;
+    let [one, other] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|address| Some(IpAddr::from(address)));
+    let places: Vec<_> = (0..256).map(|_| gate.place_to_wait(one).unwrap()).collect();
+    let refused = gate.place_to_wait(one).unwrap_err();
+    assert!(std::ptr::eq(refused.kind, &crate::wire::problem::TOO_MANY_WAITERS));
+    assert!(gate.place_to_wait(other).is_ok());
+    drop(places);
+    assert!(gate.place_to_wait(one).is_ok());
 }
