@@ -27,7 +27,8 @@ pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Pr
         return Ok(());
     }
     let now_us = host.clock.monotonic_us();
-    host.limits.admit(request.connection.as_deref(), purse, now_us)
+    let rate = request.connection.as_ref().and_then(|ties| ties.rate.as_deref());
+    host.limits.admit(rate, purse, now_us)
 }
 
 /// The same for the account, now that it is known.

@@ -8,8 +8,8 @@ use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
 use super::server::Server;
 use super::unread::{Patience, UnreadAnswers};
-use super::{Body, Content, Host, Response, Source};
-use crate::limits::{Payer, SharedBucket};
+use super::{Body, ConnectionTies, Content, Host, Response, Source};
+use crate::limits::Payer;
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -195,7 +195,7 @@ async fn serve_request(
     peer: Option<IpAddr>,
     server: Arc<Server>,
     activity: Arc<Activity>,
-    connection: Option<Arc<SharedBucket>>,
+    connection: ConnectionTies,
 ) -> Result<hyper::Response<Outgoing<InFlight>>, Infallible> {
     let host = &server.host;
     let version = request.version();
@@ -211,7 +211,7 @@ async fn serve_request(
         },
         of_node: None,
         principal: host.access.unauthenticated(),
-        connection,
+        connection: Some(connection),
         payer: Payer::default(),
         effects: Default::default(),
         method: parts.method,
@@ -254,20 +254,32 @@ async fn serve_request(
     Ok(response)
 }
 
-/// Serves one connection until it ends, times out or the server stops. `read` holds bytes already
-/// read from it, `peer` is the client's address.
+/// What another stack did with a connection before it was handed over.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierTraffic {
+    /// Bytes read from it, which belong to the next request.
+    pub(crate) read: Bytes,
+    /// Whether events may have been accepted from it that are not stored yet.
+    pub(crate) handed_in: bool,
+}
+
+/// Serves one connection until it ends, times out or the server stops. `peer` is the client's
+/// address.
 pub(crate) async fn serve<S: Socket + 'static>(
     stream: S,
     peer: Option<IpAddr>,
-    read: Bytes,
+    earlier: EarlierTraffic,
     server: Arc<Server>,
 ) {
     let host = &server.host;
+    let EarlierTraffic { read, handed_in } = earlier;
     let activity = Arc::new(Activity::default());
+    let handed_in = Arc::new(AtomicBool::new(handed_in));
     let io = WatchedStream::new(CountedStream::new(stream, &host.stats), read, &activity);
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
-        serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), rate.clone())
+        let ties = ConnectionTies { rate: rate.clone(), handed_in: Arc::clone(&handed_in) };
+        serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), ties)
     });
     let builder = builder(host);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));

@@ -121,7 +121,10 @@ async fn run(
     let Entry { face, route } = *host.routes.at(found.route);
     let prepared = match (refused, name(host, &mut request, &found)) {
         (None, Ok(())) => match prepare(host, &mut request, route).await {
-            Ok(()) => hold_against(route, &mut request),
+            Ok(()) => match hold_against(route, &mut request) {
+                Ok(()) if changes(route, &request) => fresh::handed_in_stored(host, &request).await,
+                held => held,
+            },
             refused => refused,
         },
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
@@ -267,13 +270,17 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
     }
 }
 
+/// Whether a request may change a log.
+fn changes(route: &Route, request: &Request) -> bool {
+    route.is_for_leader() && request.method != Method::GET
+}
+
 /// Parses the query and `Accept` of a request according to its route, once its sender is admitted.
 fn hold_against(route: &'static Route, request: &mut Request) -> Result<(), Box<Problem>> {
     let contract = &route.contract;
     request.contract = contract;
     // Reads ignore it.
-    let changes = route.is_for_leader() && request.method != Method::GET;
-    if changes && !contract.reads(&IDEMPOTENCY_KEY) {
+    if changes(route, request) && !contract.reads(&IDEMPOTENCY_KEY) {
         idempotency::refuse_key(request)?;
     }
     request.query = contract.read(request.uri.query())?;

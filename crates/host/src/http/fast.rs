@@ -11,6 +11,7 @@ use bytes::Bytes;
 use hyper::Method;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -99,7 +100,14 @@ impl ThreadPaths {
         varying.clear();
         let path = &mut paths[claimed.at];
         match path.answer(&claimed.order, asked, varying) {
-            Outcome::Reply(form) => Step::Done(response(&forms[claimed.at][form], varying)),
+            Outcome::Reply(form) => {
+                // Its events may be in a partition. A flag that is set for nothing costs a change
+                // one look.
+                if let Some(ties) = &request.connection {
+                    ties.handed_in.store(true, Ordering::Release);
+                }
+                Step::Done(response(&forms[claimed.at][form], varying))
+            }
             Outcome::Pending(ticket) => Step::Settle(claimed.at, ticket),
             Outcome::Full => Step::Again,
             Outcome::Refused(problem) | Outcome::Elsewhere(problem) => {

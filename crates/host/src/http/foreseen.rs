@@ -102,7 +102,7 @@ impl Route {
         let waits = is_fresh && self.scope != Scope::Node;
         let reads_only = !may_write && self.scope != Scope::Node;
         let holds_json = contract.known().iter().any(|param| param.values() == Values::Json);
-        let sets: [(bool, &[&'static Kind]); 13] = [
+        let sets: [(bool, &[&'static Kind]); 14] = [
             (true, EVERY),
             (
                 !matches!(contract.query, Query::Ignored) || self.is_for_leader(),
@@ -123,6 +123,11 @@ impl Route {
             ),
             (is_fresh, &[&problem::NOT_CONFIRMED]),
             (waits, &[&problem::NOT_YET, &problem::TOO_MANY_WAITERS]),
+            // After events of the same connection that are not stored yet.
+            (
+                self.scope != Scope::Node && self.is_for_leader() && self.method != "GET",
+                &[&problem::NOT_YET, &problem::TOO_MANY_WAITERS],
+            ),
             (reads_only, &[&problem::TOO_MUCH_MEMORY]),
             (gives_streams, &[&problem::NEEDS_HTTP_11]),
         ];

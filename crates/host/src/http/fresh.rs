@@ -17,6 +17,7 @@ use crate::view::{Live, NotFresh, all_stored};
 use crate::wire::param::{IntegerOr, MAX_WAIT_MS, Param, Words};
 use crate::wire::problem::{self, Problem};
 use hyper::header::HeaderName;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::batcher::Batcher;
@@ -26,6 +27,8 @@ use wellspring_views::view::View;
 
 /// How long a request waits for accounts by default, in ms.
 const ACCOUNTS_WAIT_MS: u64 = 5_000;
+/// How long a change waits for events that its connection handed in before.
+const HANDED_IN_WAIT: Duration = Duration::from_secs(10);
 /// How long a request for an unknown log waits, in case it was created on another node.
 const CATALOG_WAIT: Duration = Duration::from_secs(1);
 
@@ -239,6 +242,29 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
         ))),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Before a change: waits until what its connection handed in to the log (`POST /e`, clicks) is
+/// stored, so that the log has a connection's events in the order they were sent.
+///
+/// # Errors
+/// 503: it is not stored in time; nothing was done.
+pub(super) async fn handed_in_stored(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
+    let (Some(ties), Some(_)) = (&request.connection, &request.log) else { return Ok(()) };
+    // Taken down first: what is handed in from here on sets it again.
+    if !ties.handed_in.load(Ordering::Acquire) || !ties.handed_in.swap(false, Ordering::AcqRel) {
+        return Ok(());
+    }
+    let Some(batcher) = host.node.started_batcher(&request.log_name) else { return Ok(()) };
+    let stored = all_stored(&batcher, HANDED_IN_WAIT).await;
+    stored.map_err(|not_fresh| {
+        ties.handed_in.store(true, Ordering::Release);
+        let mut problem = Box::<Problem>::from(not_fresh);
+        problem
+            .detail
+            .push_str(": those that this connection handed in before come first; nothing was done");
+        problem
+    })
 }
 
 /// Before answering that a log does not exist: makes sure that this node knows of every log that

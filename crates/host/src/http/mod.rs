@@ -73,7 +73,7 @@ use routes::Routes;
 use server::FacesOnHost;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
 use wellspring_views::view::View;
@@ -252,6 +252,15 @@ impl Host {
     }
 }
 
+/// What the requests of one connection share.
+#[derive(Debug)]
+pub(crate) struct ConnectionTies {
+    /// The quota of the connection, if limited.
+    pub(crate) rate: Option<Arc<SharedBucket>>,
+    /// Whether events were accepted from it that may not be stored yet. A change waits for them.
+    pub(crate) handed_in: Arc<AtomicBool>,
+}
+
 /// A request as handlers see it.
 pub struct Request {
     /// Its method.
@@ -268,8 +277,9 @@ pub struct Request {
     pub of_node: Option<NodeName>,
     /// The caller.
     pub principal: Arc<Principal>,
-    /// The quota of its connection, if limited.
-    pub connection: Option<Arc<SharedBucket>>,
+    /// What it shares with the other requests of its connection, if it came over one of its
+    /// client's own.
+    pub(crate) connection: Option<ConnectionTies>,
     /// Who is charged for it.
     pub payer: Payer,
     /// What it has changed so far.

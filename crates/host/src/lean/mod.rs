@@ -60,6 +60,8 @@ pub(crate) struct Handover {
     pub(crate) stream: TcpStream,
     /// Bytes already read, which belong to the next request.
     pub(crate) read: Vec<u8>,
+    /// Whether events may have been accepted from it that are not stored yet.
+    pub(crate) handed_in: bool,
     /// The peer's address, if known.
     pub(crate) peer: Option<IpAddr>,
     /// Counts the connection.

@@ -435,9 +435,10 @@ impl<G: Guards> Worker<G> {
             return;
         }
         let Conn { stream, session, peer, open, .. } = conn;
+        let handed_in = session.begun() > 0;
         let read = session.into_rest();
         // Fails only if the other stack has ended; then so has the connection.
-        let _ = self.parts.handover.send(Handover { stream, read, peer, open });
+        let _ = self.parts.handover.send(Handover { stream, read, handed_in, peer, open });
     }
 
     /// Closes a connection whose last answer is sent.

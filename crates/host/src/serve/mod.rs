@@ -8,6 +8,7 @@ mod twin;
 use crate::access::renewal;
 use crate::audit;
 use crate::cluster_watch;
+use crate::http::connection::EarlierTraffic;
 use crate::http::server::Server;
 use crate::http::{Host, connection};
 use crate::limits::CountedConnection;
@@ -16,7 +17,6 @@ use crate::otlp;
 use crate::stats;
 use crate::threads::{spawn, yielding};
 use crate::tls;
-use bytes::Bytes;
 use open::OpenServer;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -286,7 +286,11 @@ async fn take_over(
         match TcpStream::from_std(connection.stream) {
             Ok(stream) => {
                 let accepted = AcceptedConnection { stream, peer: connection.peer };
-                start(accepted, connection.read.into(), server, connection.open, &open);
+                let earlier = EarlierTraffic {
+                    read: connection.read.into(),
+                    handed_in: connection.handed_in,
+                };
+                start(accepted, earlier, server, connection.open, &open);
             }
             Err(error) => tracing::warn!(%error, "cannot take over a connection"),
         }
@@ -333,7 +337,7 @@ async fn accept_until_stopped(
 fn admit(accepted: AcceptedConnection, server: &Arc<Server>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
     match server.host.limits.connect(accepted.peer) {
-        Ok(counted) => start(accepted, Bytes::new(), server, counted, open),
+        Ok(counted) => start(accepted, EarlierTraffic::default(), server, counted, open),
         // A client that waits for a handshake could not read an answer.
         Err(_) if server.host.tls.is_some() => {}
         Err(told) => {
@@ -342,10 +346,10 @@ fn admit(accepted: AcceptedConnection, server: &Arc<Server>, open: &tokio::sync:
     }
 }
 
-/// Serves a connection from which `read` has already been read.
+/// Serves a connection, after what another stack did with it.
 fn start(
     accepted: AcceptedConnection,
-    read: Bytes,
+    earlier: EarlierTraffic,
     server: &Arc<Server>,
     counted: CountedConnection,
     open: &tokio::sync::mpsc::Sender<()>,
@@ -356,14 +360,14 @@ fn start(
     match server.host.tls.clone() {
         None => tokio::spawn(async move {
             let _open = open;
-            connection::serve(stream, peer, read, server).await;
+            connection::serve(stream, peer, earlier, server).await;
         }),
         Some(tls) => tokio::spawn(async move {
             let _open = open;
             let patience = Duration::from_millis(server.host.config.header_timeout_ms);
             let stopping = server.host.stopping.clone();
             if let Some(stream) = tls::shake_hands(&tls, stream, peer, patience, stopping).await {
-                connection::serve(stream, peer, Bytes::new(), server).await;
+                connection::serve(stream, peer, EarlierTraffic::default(), server).await;
             }
         }),
     };

@@ -7,6 +7,7 @@
 mod ingest_account;
 mod ingest_crash;
 mod ingest_crowd;
+mod ingest_order;
 mod ingest_original;
 mod ingest_pressure;
 
