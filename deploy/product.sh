@@ -13,5 +13,13 @@ export SOURCE_DATE_EPOCH
 fail() { printf '%s: %s\n' "$(basename "$0")" "$1" >&2; exit "${2:-1}"; }
 needs() { for command; do command -v "$command" >/dev/null || fail "$command is missing"; done; }
 
+# The load tester that belongs to a program: LOAD_TESTER names it, else it lies beside the program or was built last.
+load_tester_of() {
+    local found=${LOAD_TESTER:-$(dirname "$1")/wellspring-bench}
+    [ -x "$found" ] || found=$(ls -t loadtest/target/*/wellspring-bench 2>/dev/null | head -1)
+    [ -x "$found" ] || fail "no wellspring-bench beside $1: build it in loadtest/, or name it by LOAD_TESTER" 66
+    echo "$found"
+}
+
 # Whether a program needs no library. ldd says so on standard error, or of a static-pie on standard output.
 is_static() { ldd "$1" 2>&1 | grep -qE 'statically linked|not a dynamic executable'; }

@@ -1,8 +1,8 @@
 //! Arbitrary text as a scenario and as what scenarios are made of: refused or
 //! read, never a panic; what an import writes is a scenario.
 use std::path::Path;
+use wellspring_load::curl;
 use wellspring_load::scenario::{Options, Scenario};
-use wellspring_load_tools::scenarios::{HarOptions, curl, har, openapi};
 
 fn loads(text: &str) -> bool {
     let options = Options { environment: |_| None, ..Options::default() };
@@ -11,12 +11,7 @@ fn loads(text: &str) -> bool {
 
 pub fn run(text: &str) {
     let _ = loads(text);
-    let imported = [
-        curl(text, &|_| Err("no files here".to_owned())).ok(),
-        har(text, &HarOptions { static_assets: true }).ok(),
-        openapi(text).ok(),
-    ];
-    for made in imported.into_iter().flatten() {
+    if let Ok(made) = curl::scenario(text, &|_| Err("no files here".to_owned())) {
         assert!(loads(&made), "an import wrote what cannot be loaded:\n{made}");
     }
 }

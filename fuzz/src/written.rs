@@ -1,9 +1,9 @@
 //! Arbitrary text as a threshold, a result file, published tables and go test output: never a
 //! panic.
+use wellspring_load::audit::Published;
 use wellspring_load::check::Threshold;
+use wellspring_load::micro::parse_go_bench;
 use wellspring_load::result::Report;
-use wellspring_load_tools::audit::Published;
-use wellspring_load_tools::micro::parse_go_bench;
 
 pub fn run(text: &str) {
     let _ = Threshold::parse(text);

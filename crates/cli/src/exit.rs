@@ -20,12 +20,8 @@ pub(crate) enum Code {
     Unavailable = 69,
     /// Reading or writing failed on the way.
     Io = 74,
-    /// Nothing could be measured this time; another time it may be.
-    Unsettled = 75,
     /// Credentials are missing or invalid, or they do not grant the access needed.
     Denied = 77,
-    /// A threshold of a load test failed, as k6 has it.
-    Threshold = 99,
     /// Ctrl-C.
     Interrupted = 130,
     /// The reader of the output has gone (`| head`). Not worth a message.
@@ -61,12 +57,13 @@ pub(crate) const EXIT_CODES: [(u8, &str); 12] = [
         "the server cannot be reached, is busy or full, or fails (HTTP 408, 429, 5xx); try again later",
     ),
     (Code::Io as u8, "reading or writing a file failed"),
-    (Code::Unsettled as u8, "bench compare: too much noise for a conclusion; measure again"),
+    // These two are those of the program that `bench` becomes.
+    (75, "bench compare: too much noise for a conclusion; measure again"),
     (
         Code::Denied as u8,
         "credentials are missing or invalid (HTTP 401) or do not grant this access (HTTP 403)",
     ),
-    (Code::Threshold as u8, "bench: a threshold failed"),
+    (99, "bench: a threshold failed"),
     (Code::Interrupted as u8, "interrupted by Ctrl-C"),
     (Code::Pipe as u8, "the reader of standard output has gone (| head)"),
 ];
@@ -163,9 +160,7 @@ mod tests {
             (Code::NoInput, 66),
             (Code::Unavailable, 69),
             (Code::Io, 74),
-            (Code::Unsettled, 75),
             (Code::Denied, 77),
-            (Code::Threshold, 99),
             (Code::Interrupted, 130),
             (Code::Pipe, 141),
         ];
@@ -173,7 +168,7 @@ mod tests {
             assert_eq!(code as u8, number);
             assert!(EXIT_CODES.iter().any(|(listed, _)| *listed == number), "{number}");
         }
-        assert_eq!(EXIT_CODES.len(), codes.len() + 1, "and 0");
+        assert_eq!(EXIT_CODES.len(), codes.len() + 3, "and 0, and those of bench");
         assert!(EXIT_CODES.is_sorted_by_key(|(code, _)| *code));
     }
 

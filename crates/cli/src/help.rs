@@ -1,7 +1,5 @@
 //! What the help of every command has in common: its width, and the table of exit codes.
 
-#[cfg(target_os = "linux")]
-use crate::bench;
 use crate::exit::EXIT_CODES;
 use clap::{Arg, Command};
 
@@ -13,8 +11,6 @@ const HEADING: &str = "Exit codes:";
 /// The command line as people see it: no help is wider than a terminal, no value of a variable is
 /// shown (one may be a password), and each long help ends with the exit codes.
 pub fn finished(command: Command) -> Command {
-    #[cfg(target_os = "linux")]
-    let command = command.mut_subcommand("bench", |bench| in_short(bench, &bench::ESSENTIAL));
     with_exit_codes(command.max_term_width(MAX_WIDTH))
 }
 

@@ -2,8 +2,6 @@
 
 use crate::exit::{Code, Failure};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::task::Poll;
 use std::time::Duration;
@@ -54,21 +52,6 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
         }
         std::process::exit(Code::Interrupted as i32);
     });
-}
-
-/// A flag that Ctrl-C or a polite kill sets, for a measurement that ends early and is reported. The
-/// second one ends the process with 130. If the system gives no thread or signal handler, the first
-/// one simply ends the process.
-pub(crate) fn stop_flag() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    let _ = listen(&[SignalKind::terminate(), SignalKind::interrupt()], move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(Code::Interrupted as i32);
-        }
-        ControlFlow::Continue(())
-    });
-    stop
 }
 
 /// From now on a write beyond a limit on file sizes (`ulimit -f`) fails like one on a full disk; it

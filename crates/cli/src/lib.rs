@@ -14,11 +14,8 @@ mod accounts;
 mod answer;
 mod append;
 mod backup;
-#[cfg(target_os = "linux")]
 mod bench;
 mod cluster;
-#[cfg(target_os = "linux")]
-mod colour;
 mod confirmation;
 mod connector;
 mod credentials;
@@ -99,8 +96,7 @@ pub enum Tool {
     /// Check the copies of shared logs in a data folder, or set one aside
     Journal(journal::JournalArgs),
     /// Load-test any HTTP service and judge whether the figures can be trusted
-    #[cfg(target_os = "linux")]
-    Bench(Box<bench::BenchArgs>),
+    Bench(bench::BenchArgs),
     /// Show live figures of a running server
     #[cfg(target_os = "linux")]
     Top(top::TopArgs),
@@ -109,11 +105,7 @@ pub enum Tool {
 impl Tool {
     /// Whether it reads variables that begin with `WELLSPRING_`.
     pub fn reads_variables(&self) -> bool {
-        match self {
-            #[cfg(target_os = "linux")]
-            Tool::Bench(_) => false,
-            _ => true,
-        }
+        !matches!(self, Tool::Bench(_))
     }
 }
 
@@ -140,10 +132,7 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Sink(args) => connector::run_sink(&args),
         Tool::Source(args) => connector::run_source(&args),
         Tool::Journal(args) => journal::run(&args),
-        #[cfg(target_os = "linux")]
-        Tool::Bench(args) => {
-            return bench::run(&args).unwrap_or_else(|failure| failure.report());
-        }
+        Tool::Bench(args) => bench::run(&args),
         #[cfg(target_os = "linux")]
         Tool::Top(args) => top::run(&args),
     };

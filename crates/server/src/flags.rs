@@ -1,9 +1,9 @@
 //! Suggests the intended flag for a mistyped one.
 
-use crate::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
+use wellspring_readable::nearest::nearest;
 
 /// The error that clap found, with the nearest flag. Clap compares words by their common letters
 /// from the front, and would suggest `--user` for `--ulr`.

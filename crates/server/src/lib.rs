@@ -14,7 +14,6 @@ mod faces;
 mod flags;
 mod journal;
 mod manual;
-mod nearest;
 #[cfg(feature = "fuzzing")]
 pub mod parsers;
 mod start;

@@ -1,12 +1,12 @@
 //! Environment variables: unknown ones that look like ours, which would otherwise be ignored
 //! silently, and those with an invalid value.
 
-use crate::nearest::nearest;
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, Error};
 use std::env;
 use std::ffi::OsString;
+use wellspring_readable::nearest::nearest;
 
 /// The prefix of all our variables.
 const PREFIX: &str = "WELLSPRING_";

@@ -16,6 +16,7 @@ pub mod exposition;
 pub mod following;
 pub mod graph_client;
 pub mod links_load;
+pub mod load_tester;
 pub mod nodes;
 pub mod numbered;
 pub mod postgres;

@@ -3,7 +3,7 @@
 //! The terminal is restored however this ends: at `q`, by a failure, by a panic (the hook that
 //! ratatui sets) and by a signal.
 
-use super::poll::Poll;
+use super::poll::{self, Poll};
 use super::rates::{self, Figures};
 use super::sample::Sample;
 use super::view::{self, Order};
@@ -20,7 +20,6 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wellspring_load::engine::Clock;
 
 /// How long a new sample may wait to be drawn, and how long a key is waited for.
 const TICK: Duration = Duration::from_millis(100);
@@ -74,11 +73,10 @@ fn show(
     screen: &Mutex<()>,
     url: &str,
 ) -> Result<(), Failure> {
-    let clock = Clock::start();
     let mut state = State::new(url);
     loop {
         match told.try_recv() {
-            Ok(look) => state.take(look, clock.now_ns()),
+            Ok(look) => state.take(look, poll::now_ns()),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => {
                 return Err(Failure::new(Code::Io, "the thread that polls the server has ended"));
@@ -86,7 +84,7 @@ fn show(
         }
         {
             let _held = screen.lock().unwrap_or_else(PoisonError::into_inner);
-            let picture = Picture { state: &state, now_ns: clock.now_ns() };
+            let picture = Picture { state: &state, now_ns: poll::now_ns() };
             terminal
                 .draw(|frame| frame.render_widget(picture, frame.area()))
                 .map_err(|error| lost(&error))?;
@@ -224,7 +222,7 @@ impl Picture<'_> {
     fn trouble(&self) -> Option<String> {
         let (what, since_ns) = self.state.trouble.as_ref()?;
         let seconds = self.now_ns.saturating_sub(*since_ns) / 1_000_000_000;
-        let what = wellspring_load::table::visible(what);
+        let what = wellspring_readable::text::visible(what);
         Some(format!("no figures for {seconds} s, trying again: {what}"))
     }
 }

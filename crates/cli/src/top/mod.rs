@@ -15,12 +15,12 @@ mod view;
 #[cfg(test)]
 mod view_tests;
 
-use crate::bench::quantity::duration_ms;
 use crate::exit::{Code, Failure, say};
 use crate::server::Server;
 use poll::Poll;
 use std::io::IsTerminal as _;
 use std::time::Duration;
+use wellspring_readable::duration::duration_ms;
 
 /// What `wellspring top` takes.
 #[derive(Debug, clap::Args)]

@@ -7,18 +7,22 @@ use crate::exit::{Code, Failure, InputKind};
 use crate::problem::Problem;
 use std::time::Duration;
 use wellspring_host::client::{Answer, Client, Request};
-use wellspring_load::engine::Clock;
+use wellspring_log::{Clock as _, SystemClock};
 
 /// A server that is silent for longer counts as unreachable, and is shown as that.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest pause that a server can ask for.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 
+/// Monotonic time, in ns.
+pub(super) fn now_ns() -> u64 {
+    SystemClock.monotonic_us() * 1000
+}
+
 /// One server, sampled again and again over one connection.
 #[derive(Debug)]
 pub(super) struct Poll {
     client: Client,
-    clock: Clock,
     /// The pause that the server asked for.
     rest: Option<Duration>,
 }
@@ -26,7 +30,7 @@ pub(super) struct Poll {
 impl Poll {
     /// Nothing is sent yet.
     pub(super) fn new(client: Client) -> Poll {
-        Poll { client: client.with_patience(PATIENCE), clock: Clock::start(), rest: None }
+        Poll { client: client.with_patience(PATIENCE), rest: None }
     }
 
     /// Time until the next sample: the interval, or the pause that the server asked for.
@@ -41,7 +45,7 @@ impl Poll {
     pub(super) fn sample(&mut self) -> Result<Sample, Failure> {
         let (views, ingest) = (self.document("/v1/views")?, self.document("/v1/ingest")?);
         let answer = self.client.call(&Request::get("/metrics", &[]))?;
-        let at_ns = self.clock.now_ns();
+        let at_ns = now_ns();
         if answer.head.status != 200 {
             return Err(self.refused("/metrics", &answer));
         }

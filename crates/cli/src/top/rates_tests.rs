@@ -2,7 +2,7 @@
 
 use super::rates::{Figures, between};
 use super::sample::{Intake, Log, Sample, UNBOUNDED, View};
-use wellspring_load::prometheus::Page;
+use wellspring_readable::prometheus::Page;
 
 /// A sample after `seconds`, with these answers of `GET /x` (status, count) and latencies
 /// (upper bound in µs, cumulative count).

@@ -4,7 +4,7 @@
 use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use wellspring_load::prometheus::{Page, Series};
+use wellspring_readable::prometheus::{Page, Series};
 
 /// The bucket without an upper bound.
 pub(super) const UNBOUNDED: u64 = u64::MAX;

@@ -9,8 +9,8 @@ use crate::cluster::document::{EngineDocument, NodeDocument};
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use std::cmp::Ordering;
-use wellspring_load::numbers::{bytes, count, duration, percent, significant};
-use wellspring_load::table::visible;
+use wellspring_readable::numbers::{bytes, count, duration, percent, significant};
+use wellspring_readable::text::visible;
 
 /// Rows of a table other than the routes' when there is not room for all.
 const FEW: usize = 4;

@@ -1,10 +1,10 @@
 //! The settings file: each value with its line, and unknown names with the closest known one.
 
 use super::{SettingArgs, Settings};
-use crate::nearest::nearest;
 use std::path::Path;
 use toml::de::DeTable;
 use wellspring_host::settings::{Origins, Section as _};
+use wellspring_readable::nearest::nearest;
 
 /// The settings of a file; their lines go into `origins`.
 ///

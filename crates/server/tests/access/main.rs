@@ -18,4 +18,4 @@ mod user_cli;
 mod user_login;
 mod user_passwords;
 
-use wellspring_test_support::{client, closed, program, server, tls_certificates};
+use wellspring_test_support::{client, closed, load_tester, program, server, tls_certificates};

@@ -1,5 +1,6 @@
 //! Catalogues by `wellspring import --preset`, and the bookstore's own load against one.
 
+use crate::load_tester;
 use crate::server::Server;
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -31,8 +32,9 @@ fn the_bookstore_is_imported_once_and_its_own_load_fails_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let result = dir.path().join("r.json");
     let (url, result) = (server.url(), result.to_str().unwrap());
-    let load = ["bench", "scenario", SCENARIO, "--url", &url, "--users", "20", "-z", "2s"];
-    let output = wellspring(&[&load[..], &["--no-headroom", "--json", result]].concat());
+    let load = ["scenario", SCENARIO, "--url", &url, "--users", "20", "-z", "2s"];
+    let Some(mut bench) = load_tester::bench() else { return };
+    let output = bench.args(load).args(["--no-headroom", "--json", result]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
     let endpoints = result["steps"][0]["runs"][0]["endpoints"].as_array().unwrap();

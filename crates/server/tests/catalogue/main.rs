@@ -19,6 +19,6 @@ mod catalogue_search;
 mod catalogue_transcript;
 
 use wellspring_test_support::{
-    catalogue_client, client, closed, crash_cycles, disk, done, numbered, server, shortener,
-    transcript,
+    catalogue_client, client, closed, crash_cycles, disk, done, load_tester, numbered, server,
+    shortener, transcript,
 };

@@ -38,6 +38,6 @@ mod trouble;
 mod unread;
 
 use wellspring_test_support::{
-    account, catalogue_client, client, closed, disk, exposition, process, server, shortener,
-    tls_certificates,
+    account, catalogue_client, client, closed, disk, exposition, load_tester, process, server,
+    shortener, tls_certificates,
 };

@@ -1,5 +1,6 @@
 //! Every command in `README.md` is run as printed, by bash, against a server.
 
+use crate::load_tester;
 use crate::server::Server;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -32,7 +33,7 @@ wellspring() {
     case " $* " in
     *" -f "* | *" -f") timeout 3 "$PROGRAM" "$@" || [ $? = 124 ] ;;
     " user add "* | " login "*) "$PROGRAM" "$@" --password-file password ;;
-    " bench "*) "$PROGRAM" "$@" -z 300ms -q ;;
+    " bench "*) [ -z "$BENCH" ] || PATH=$BENCH "$PROGRAM" "$@" -z 300ms -q ;;
     *) "$PROGRAM" "$@" ;;
     esac
 }
@@ -46,6 +47,7 @@ fn run(folder: &Path, server: &Server, commands: &str) -> Output {
         .args(["-c", &format!("{HANDS}{commands}")])
         .current_dir(folder)
         .env("PROGRAM", env!("CARGO_BIN_EXE_wellspring"))
+        .env("BENCH", load_tester::search_path().unwrap_or_default())
         .env("WELLSPRING_URL", server.url())
         .env("XDG_STATE_HOME", folder)
         .env_remove("WELLSPRING_TOKEN")

@@ -4,11 +4,11 @@
 use crate::client::Client;
 use crate::client::said;
 use crate::done::StopSignal;
+use crate::load_tester;
 use crate::server::BOTH_LOOPS;
 use crate::server::Server;
 use crate::shortener::*;
 use serde_json::{Value, json};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use wellspring_patience::Patience;
@@ -223,9 +223,9 @@ fn to_ask_with_head_is_no_click_and_to_ask_by_http_2_is_one() {
         assert_eq!(head_of(&mut server.client(), "/nowhere").unwrap().status, 404);
         assert_eq!(clicks(&mut client, "asked"), 0);
         let url = format!("{}/asked", server.url());
-        let flags =
-            ["bench", "--h2c", "-n", "50", "-c", "2", "--expect", "302", "--no-headroom", &url];
-        let output = Command::new(env!("CARGO_BIN_EXE_wellspring")).args(flags).output().unwrap();
+        let flags = ["--h2c", "-n", "50", "-c", "2", "--expect", "302", "--no-headroom", &url];
+        let Some(mut bench) = load_tester::bench() else { continue };
+        let output = bench.args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(clicks(&mut client, "asked"), 50);
     }

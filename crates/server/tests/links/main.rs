@@ -16,5 +16,5 @@ mod links_retry;
 mod redirects;
 
 use wellspring_test_support::{
-    client, crash_cycles, disk, done, links_load, numbered, server, shortener,
+    client, crash_cycles, disk, done, links_load, load_tester, numbered, server, shortener,
 };

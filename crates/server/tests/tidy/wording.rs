@@ -12,7 +12,7 @@ const REFUSED: [&str; 4] = ["he", "his", "him", "himself"];
 const QUOTING: [&str; 2] = ["docs/style.md", "crates/server/tests/tidy/wording.rs"];
 
 /// Folders below the root that hold source of ours.
-pub(crate) const SOURCES: [&str; 5] = ["crates", "sim", "fuzz", "tests", "examples"];
+pub(crate) const SOURCES: [&str; 6] = ["crates", "loadtest", "sim", "fuzz", "tests", "examples"];
 
 /// The words of [`REFUSED`] in `text`, whose first line has the number `first`, each with its line.
 fn refused_words(first: usize, text: &str) -> Vec<(usize, &str)> {

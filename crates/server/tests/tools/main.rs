@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod bench;
+mod bench_program;
 mod bench_reports;
 mod exit_codes;
 mod imports;
@@ -13,4 +14,4 @@ mod tool_outputs;
 #[cfg(target_os = "linux")]
 mod top;
 
-use wellspring_test_support::{closed, disk, program, server, tls_certificates};
+use wellspring_test_support::{closed, disk, load_tester, program, server, tls_certificates};

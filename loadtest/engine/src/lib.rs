@@ -1,0 +1,33 @@
+//! A load tester for HTTP services whose reports can be trusted.
+//!
+//! The library knows HTTP and nothing of any particular server. A [`plan::Plan`]
+//! says what load to offer, the engine offers it and measures, and everything
+//! measured is kept in one [`result::Report`], from which every form of output
+//! is rendered and which the checks judge. What other tools wrote is read, too: `curl` command
+//! lines ([`curl`]), library micro-benchmarks ([`micro`]), published tables ([`audit`]).
+
+pub mod audit;
+pub mod check;
+mod clock;
+pub mod compare;
+pub mod curl;
+pub mod driver;
+pub mod engine;
+pub mod histogram;
+pub mod machine;
+pub mod micro;
+pub mod null_server;
+pub mod numbers;
+pub mod page;
+pub mod plan;
+mod random;
+pub mod report;
+pub mod result;
+pub mod scenario;
+pub mod selftest;
+pub mod stats;
+pub mod table;
+mod target;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod workload;
