@@ -2,6 +2,7 @@
 
 use super::auth;
 use super::draft::{Draft, DraftStep, literal};
+use super::glob;
 use super::options::{self, CurlOption, Meaning};
 use super::shell::{self, Command};
 use super::url;
@@ -64,6 +65,8 @@ struct Call {
     bearer: Option<String>,
     cookies: Vec<String>,
     get: bool,
+    /// Braces and brackets of URLs are themselves.
+    no_globs: bool,
     head: bool,
     upload: Option<String>,
     notes: Vec<String>,
@@ -92,6 +95,25 @@ impl Call {
                 self.urls.push(word.to_owned());
             }
         }
+    }
+
+    /// The URLs, with their globs expanded as curl does.
+    fn expanded(&mut self) -> Vec<String> {
+        let urls = std::mem::take(&mut self.urls);
+        if self.no_globs {
+            return urls;
+        }
+        let expand = |url: String| match glob::expand(&url) {
+            Some(several) => several,
+            None => {
+                self.notes.push(format!(
+                    "{url} has a range or list that was not carried over: at most {} requests are made of one URL.",
+                    glob::MOST
+                ));
+                vec![url]
+            }
+        };
+        urls.into_iter().flat_map(expand).collect()
     }
 
     /// Several letters in one word; a value may follow its letter directly.
@@ -130,6 +152,7 @@ impl Call {
             Meaning::Get => self.get = true,
             Meaning::Head => self.head = true,
             Meaning::Upload => self.upload = Some(value),
+            Meaning::NoGlobs => self.no_globs = true,
             Meaning::Url => self.urls.push(value),
             Meaning::Told(text) if !self.notes.iter().any(|there| there == text) => {
                 self.notes.push(text.to_owned());
@@ -150,7 +173,7 @@ impl Call {
             );
         }
         let body = self.body(read_file);
-        for text in std::mem::take(&mut self.urls) {
+        for text in self.expanded() {
             let parsed = match url::parse(&text) {
                 Ok(parsed) => parsed,
                 Err(why) => return error(format!("the URL {text:?}: {why}")),

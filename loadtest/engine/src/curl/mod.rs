@@ -6,6 +6,7 @@
 mod auth;
 mod command;
 mod draft;
+mod glob;
 mod options;
 mod shell;
 mod url;

@@ -3,6 +3,8 @@
 /// What an option means for a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
+    /// Braces and brackets of URLs are themselves.
+    NoGlobs,
     Method,
     Header,
     Data,
@@ -148,7 +150,7 @@ pub(super) const OPTIONS: &[CurlOption] = &[
     option(' ', "basic", false, M::Ignored),
     option(' ', "anyauth", false, M::Ignored),
     option(' ', "path-as-is", false, M::Ignored),
-    option('g', "globoff", false, M::Ignored),
+    option('g', "globoff", false, M::NoGlobs),
     option('s', "silent", false, M::Ignored),
     option('S', "show-error", false, M::Ignored),
     option('v', "verbose", false, M::Ignored),

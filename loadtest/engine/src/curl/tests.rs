@@ -121,6 +121,20 @@ fn several_commands_become_several_steps_with_names_of_their_own() {
 }
 
 #[test]
+fn globs_become_several_steps_unless_they_are_off_or_too_many() {
+    let paths = |text: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.strip_prefix("path = ")).map(str::to_owned).collect()
+    };
+    let made = from_curl("curl 'http://h/{a,b}/[1-2]'");
+    load(&made);
+    assert_eq!(paths(&made), ["\"/a/1\"", "\"/a/2\"", "\"/b/1\"", "\"/b/2\""]);
+    assert_eq!(paths(&from_curl("curl -g 'http://h/[1-2]'")).len(), 1);
+    let many = from_curl("curl 'http://h/[1-1000]'");
+    assert_eq!(paths(&many).len(), 1);
+    assert!(many.contains("# http://h/[1-1000] has a range or list"), "{many}");
+}
+
+#[test]
 fn a_command_copied_from_a_browser_is_read() {
     let command = r#"curl 'https://shop.example/api/cart?id=7' \
   -X 'POST' \
