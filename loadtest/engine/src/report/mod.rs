@@ -11,7 +11,7 @@ mod markdown;
 mod measured;
 mod redact;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod tables;
 mod terminal;
 mod view;

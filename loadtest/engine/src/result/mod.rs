@@ -8,6 +8,7 @@
 mod environment;
 mod finding;
 mod run;
+mod summary;
 
 pub use environment::{Environment, ServerIdentity};
 pub use finding::{CheckId, Finding, Outcome, ThresholdOutcome, Verdict};
@@ -114,7 +115,8 @@ impl Report {
     /// Never: every map in it has strings or numbers for keys.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a report is plain data");
+        let written = summary::Written::of(self);
+        let mut text = serde_json::to_string_pretty(&written).expect("a report is plain data");
         text.push('\n');
         text
     }
