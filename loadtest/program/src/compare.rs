@@ -52,9 +52,17 @@ pub(crate) struct CompareArgs {
     /// Compares even where settings differ; the report says so.
     #[arg(long)]
     force: bool,
-    /// Exits with 1 if B is slower in any metric, or fails more.
-    #[arg(long)]
-    fail_if_slower: bool,
+    /// Exits with 1 if B is slower in any metric, or fails more; with =5%, if it is by more than
+    /// that.
+    #[arg(
+        long,
+        value_name = "TOLERANCE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0%",
+        value_parser = tolerance
+    )]
+    fail_if_slower: Option<f64>,
     #[command(flatten)]
     pub(crate) request: RequestOptions,
     #[command(flatten)]
@@ -160,6 +168,15 @@ fn options(args: &CompareArgs) -> Options {
     Options { seed: args.length.seed, mismatch_policy, ..Options::default() }
 }
 
+/// `5%`, as a share.
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match number {
+        Some(percent) if (0.0..=1_000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(format!("{text:?} is no tolerance; write it like 5%")),
+    }
+}
+
 /// Reads one result file.
 pub(crate) fn read_report(path: &Path) -> Result<Report, Failure> {
     let text = std::fs::read_to_string(path)
@@ -211,12 +228,14 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
         called::complain(why);
         return Ok(ExitCode::from(code as u8));
     }
-    let worse = comparison.steps.iter().any(|step| step.any_worsening());
-    Ok(if args.fail_if_slower && worse {
-        ExitCode::from(Code::Refused as u8)
-    } else {
-        ExitCode::SUCCESS
-    })
+    let Some(tolerance) = args.fail_if_slower else { return Ok(ExitCode::SUCCESS) };
+    let worse: Vec<String> =
+        comparison.steps.iter().flat_map(|step| step.worsenings(tolerance)).collect();
+    if worse.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    called::complain(&format!("B is slower: {}", worse.join(" ")));
+    Ok(ExitCode::from(Code::Refused as u8))
 }
 
 /// What a comparison from which nothing follows exits with: steps that do not belong together stay
@@ -269,6 +288,20 @@ mod tests {
         let of_request = refused(&of_request).unwrap();
         assert!(of_request.starts_with("--data is not used with --scenario"), "{of_request}");
         assert!(Line::try_parse_from([&["x"], &urls[..], &["--var", "a=b"]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_tolerance_is_a_percentage() {
+        let given = |words: &[&str]| {
+            Line::try_parse_from([&["x", "a", "b"], words].concat())
+                .map(|line| line.typed.args.fail_if_slower)
+        };
+        assert_eq!(given(&[]).unwrap(), None);
+        assert_eq!(given(&["--fail-if-slower"]).unwrap(), Some(0.0));
+        assert_eq!(given(&["--fail-if-slower=5%"]).unwrap(), Some(0.05));
+        for wrong in ["--fail-if-slower=5", "--fail-if-slower=-1%", "--fail-if-slower=x%"] {
+            assert!(given(&[wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use super::figures::{Figures, StepFinding};
 use crate::histogram::Histogram;
 use crate::numbers::{duration, percent};
-use crate::result::EndpointResult;
+use crate::result::{EndpointResult, Step};
 
 /// Answers of an endpoint below which nothing is said of it, and in the peak.
 const FEWEST: u64 = 20;
@@ -51,6 +51,12 @@ pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
             "No peak of answers at 40 ms, where delayed acknowledgements would show.",
         ),
     )
+}
+
+/// The first endpoint of a step in which the delay shows, and the share of its answers that waited.
+pub(crate) fn delayed(step: &Step) -> Option<(String, f64)> {
+    let endpoints = step.merged_endpoints();
+    endpoints.iter().find_map(|one| Some((one.name.clone(), peak(times(one))?.share)))
 }
 
 /// The distribution in which the waiting shows best.

@@ -51,6 +51,7 @@ mod threshold_tests;
 mod variety;
 mod verdict;
 
+pub(crate) use delayed_ack::delayed;
 pub use failures::{rule_of_three, wilson};
 pub use sameness::comparable;
 pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};

@@ -123,6 +123,16 @@ impl MetricComparison {
         self.verdict = Verdict::NotComparable;
     }
 
+    /// How much the metric changed, as a share of A or as a difference of shares, without its sign;
+    /// `None` if there is no change to speak of.
+    pub(super) fn change_share(&self) -> Option<f64> {
+        let effect = self.effect?;
+        Some(match effect.scale {
+            Scale::LogRatio => (effect.estimate.exp() - 1.0).abs(),
+            Scale::Difference => effect.estimate.abs(),
+        })
+    }
+
     /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5% (or 5 points)
     /// would not have been detected.
     #[must_use]

@@ -6,6 +6,7 @@ use super::figures::Metric;
 use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
 use super::{MismatchPolicy, Options, StepComparison, sides};
+use crate::check::delayed;
 use crate::numbers::{counted, percent};
 use crate::result::{CheckId, Finding, Finish, Outcome, Report, Run, Step, Verdict as Trust};
 use crate::table::visible;
@@ -13,6 +14,7 @@ use crate::table::visible;
 const DESIGN: CheckId = CheckId(10);
 const EQUALITY: CheckId = CheckId(11);
 const SURVIVORS: CheckId = CheckId(17);
+const DELAYED_ACKNOWLEDGEMENTS: CheckId = CheckId(19);
 
 /// Fewer pairs or runs than this are worth a remark.
 const FEW_RUNS: usize = 5;
@@ -41,6 +43,7 @@ pub(super) fn of(
         blind(compared, &mut say);
         lonely_endpoints(compared, step_a, step_b, &mut say);
         survivors(compared, &mut say);
+        delayed_acknowledgements(compared, step_a, step_b, &mut say);
     }
     if matched.is_empty() {
         let names = |report: &Report| {
@@ -84,6 +87,32 @@ pub(super) fn trust(findings: &[Finding]) -> Trust {
         Trust::UseWithCare(cares)
     } else {
         Trust::Trusted
+    }
+}
+
+/// Latencies that wait for an acknowledgement hide what the servers do: 5 ms against 10 ms of work
+/// are 48 ms against 52 ms.
+fn delayed_acknowledgements(
+    compared: &StepComparison,
+    a: &Step,
+    b: &Step,
+    say: &mut impl FnMut(CheckId, Outcome, String),
+) {
+    let sides = [("A", delayed(a)), ("B", delayed(b))];
+    let found: Vec<String> = sides
+        .into_iter()
+        .filter_map(|(side, found)| Some((side, found?)))
+        .map(|(side, (endpoint, share))| {
+            format!("{} of {side}'s answers ({})", percent(share), visible(&endpoint))
+        })
+        .collect();
+    if !found.is_empty() {
+        let sentence = format!(
+            "{}: {} took a little over 40 ms, as answers do that wait for a delayed acknowledgement: how long the servers worked cannot be compared. Set TCP_NODELAY on the server's connections, or write head and body at once.",
+            visible(&compared.step),
+            found.join(" and ")
+        );
+        say(DELAYED_ACKNOWLEDGEMENTS, Outcome::Care, sentence);
     }
 }
 

@@ -159,11 +159,16 @@ impl StepComparison {
         self.questions().any(|(_, metric)| metric.verdict.is_difference())
     }
 
-    /// Whether B is slower or fails more in anything.
+    /// Where B is slower or fails more by more than `tolerance` (a share, or of failures the
+    /// difference of the shares), each as a sentence.
     #[must_use]
-    pub fn any_worsening(&self) -> bool {
+    pub fn worsenings(&self, tolerance: f64) -> Vec<String> {
         use Verdict::{MoreFailures, Slower};
-        self.questions().any(|(_, metric)| matches!(metric.verdict, Slower | MoreFailures))
+        self.questions()
+            .filter(|(_, metric)| matches!(metric.verdict, Slower | MoreFailures))
+            .filter(|(_, metric)| metric.change_share().is_none_or(|change| change > tolerance))
+            .map(|(_, metric)| metric.sentence.clone())
+            .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Comparisons of whole reports.
 
 use super::*;
+use crate::histogram::Histogram;
 use crate::plan::{Arrivals, Load};
 use crate::result::{ErrorKind, Finish, OpenLoop, Outcome};
 use crate::testing::{report, run, settings};
@@ -244,6 +245,19 @@ fn a_report_against_itself_and_runs_at_the_same_time_are_pointed_at() {
         run.measured_ns *= 3;
     }
     assert!(sentences(&compare(&a, &shifted), Outcome::Care).contains("overlapped"));
+}
+
+#[test]
+fn answers_that_wait_for_acknowledgements_are_not_compared_in_trust() {
+    let (mut a, b) = in_turns(1.12);
+    assert_eq!(compare(&a, &b).trust, Trust::Trusted);
+    for run in &mut a.steps[0].runs {
+        let mut waited = Histogram::new();
+        waited.record_n(44_000_000, run.endpoints[0].service.count());
+        run.endpoints[0].service = waited;
+    }
+    let told = sentences(&compare(&a, &b), Outcome::Care);
+    assert!(told.contains("100% of A's answers") && told.contains("TCP_NODELAY"), "{told}");
 }
 
 #[test]
