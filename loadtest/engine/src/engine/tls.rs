@@ -135,7 +135,7 @@ impl Tls {
     pub(super) fn agreed(&self) -> Result<(), String> {
         match (self.protocol, self.connection.alpn_protocol()) {
             (Protocol::Http2, Some(H2)) | (Protocol::Http1, Some(HTTP1) | None) => Ok(()),
-            (Protocol::Http2, _) => Err(NO_HTTP2.to_owned()),
+            (Protocol::Http2, _) => Err(no_common_protocol(Protocol::Http2)),
             (Protocol::Http1, Some(other)) => {
                 let other = String::from_utf8_lossy(other);
                 Err(format!("the server chose the protocol {other:?} instead of HTTP/1.1"))
@@ -165,7 +165,7 @@ impl Tls {
                 Err(error) => {
                     // Tell the peer why, if there is room; nothing depends on it.
                     let _ = self.connection.write_tls(&mut Outlet(socket));
-                    return Err(Unread::Tls(sentence(&error)));
+                    return Err(Unread::Tls(sentence(&error, self.protocol)));
                 }
             }
             // Nothing to read is said as an error, and that is no news here.
@@ -229,10 +229,19 @@ impl io::Write for Outlet<'_> {
     }
 }
 
-const NO_HTTP2: &str = "the server does not offer HTTP/2 over TLS (by ALPN); try HTTP/1.1";
+/// The server does not offer the version of HTTP that was asked for.
+fn no_common_protocol(asked: Protocol) -> String {
+    match asked {
+        Protocol::Http1 => "the server does not offer HTTP/1.1 over TLS (by ALPN); try --http2",
+        Protocol::Http2 => {
+            "the server does not offer HTTP/2 over TLS (by ALPN); try HTTP/1.1 (without --http2)"
+        }
+    }
+    .to_owned()
+}
 
 /// What went wrong, and what to do about it.
-fn sentence(error: &Error) -> String {
+fn sentence(error: &Error, protocol: Protocol) -> String {
     match error {
         Error::InvalidCertificate(why) => {
             let why = match why {
@@ -263,7 +272,23 @@ fn sentence(error: &Error) -> String {
             | AlertDescription::UnknownCA),
         ) => format!("the server does not accept the client certificate ({alert:?})"),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol)
-        | Error::NoApplicationProtocol => NO_HTTP2.to_owned(),
+        | Error::NoApplicationProtocol => no_common_protocol(protocol),
+        Error::AlertReceived(AlertDescription::ProtocolVersion) => {
+            "the server speaks neither TLS 1.2 nor TLS 1.3, the only versions this client has"
+                .to_owned()
+        }
+        Error::PeerIncompatible(why) => format!(
+            "this client and the server have no version or cipher of TLS in common ({why:?}); the \
+             client has TLS 1.2 and 1.3 with forward secrecy"
+        ),
+        Error::AlertReceived(AlertDescription::HandshakeFailure) => {
+            "the server refused the handshake: it has no cipher in common with this client, or asks \
+             for a client certificate (--client-cert)"
+                .to_owned()
+        }
+        Error::AlertReceived(AlertDescription::UnrecognisedName) => {
+            "the server has no certificate for the host of this URL".to_owned()
+        }
         Error::InvalidMessage(_) => {
             format!("what came back is not TLS ({error}); is it an https server?")
         }

@@ -68,6 +68,12 @@ fn a_server_that_does_not_offer_http_2_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_server_that_offers_only_http_2_is_refused_with_the_way_out() {
+    let why = refused(&over_tls(serve(&["h2"], Manner::Well), Protocol::Http1));
+    assert!(why.contains("does not offer HTTP/1.1") && why.contains("--http2"), "{why}");
+}
+
+#[test]
 fn a_server_without_tls_is_named_as_such() {
     let null = NullServer::start(None).unwrap();
     let why = refused(&over_tls(null.address(), Protocol::Http1));
