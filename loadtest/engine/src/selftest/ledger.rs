@@ -24,6 +24,8 @@ impl Trouble {
 pub(super) struct Mismatch {
     pub(super) expected: String,
     pub(super) got: String,
+    /// How far outside its range a duration lay, in nanoseconds; `None` for what is none.
+    pub(super) beyond_ns: Option<u64>,
 }
 
 /// The expectations of one try of a case.
@@ -47,7 +49,7 @@ impl Ledger {
         self.asked += 1;
         if expected != got {
             let expected = format!("{what}: {expected:?}");
-            self.wrong.push(Mismatch { expected, got: format!("{got:?}") });
+            self.wrong.push(Mismatch { expected, got: format!("{got:?}"), beyond_ns: None });
         }
     }
 
@@ -66,7 +68,11 @@ impl Ledger {
     /// A duration must lie in a range, if the machine is quiet.
     pub(super) fn timely(&mut self, what: &str, range_ns: RangeInclusive<u64>, got_ns: u64) {
         self.asked += 1;
-        self.untimely.extend(outside(what, &range_ns, got_ns, &duration));
+        let beyond_ns =
+            range_ns.start().saturating_sub(got_ns).max(got_ns.saturating_sub(*range_ns.end()));
+        let missed = outside(what, &range_ns, got_ns, &duration);
+        self.untimely
+            .extend(missed.map(|missed| Mismatch { beyond_ns: Some(beyond_ns), ..missed }));
     }
 
     /// A number must be this one, if the machine is quiet.
@@ -74,7 +80,7 @@ impl Ledger {
         self.asked += 1;
         if expected != got {
             let expected = format!("{what}: {expected}");
-            self.untimely.push(Mismatch { expected, got: got.to_string() });
+            self.untimely.push(Mismatch { expected, got: got.to_string(), beyond_ns: None });
         }
     }
 
@@ -83,8 +89,24 @@ impl Ledger {
         self.asked += 1;
         if !range.contains(&got) {
             let expected = format!("{what}: {:.3} to {:.3}", range.start(), range.end());
-            self.untimely.push(Mismatch { expected, got: format!("{got:.3}") });
+            self.untimely.push(Mismatch { expected, got: format!("{got:.3}"), beyond_ns: None });
         }
+    }
+
+    /// Forgives durations that were missed by no more than the machine was late itself, and notes
+    /// that.
+    pub(super) fn forgive(&mut self, late_ns: u64) {
+        let (missed, forgiven): (Vec<_>, Vec<_>) = std::mem::take(&mut self.untimely)
+            .into_iter()
+            .partition(|missed| missed.beyond_ns.is_none_or(|beyond_ns| beyond_ns > late_ns));
+        self.untimely = missed;
+        self.notes.extend(forgiven.iter().map(|one| {
+            let late = duration(late_ns);
+            format!(
+                "{}, got {}: the machine was {late} later than a quiet one",
+                one.expected, one.got
+            )
+        }));
     }
 
     /// Says what was measured.
@@ -104,7 +126,7 @@ fn outside(
         (0, high) => format!("{what}: at most {}", written(high)),
         (low, high) => format!("{what}: {} to {}", written(low), written(high)),
     };
-    (!range.contains(&got)).then(|| Mismatch { expected, got: written(got) })
+    (!range.contains(&got)).then(|| Mismatch { expected, got: written(got), beyond_ns: None })
 }
 
 /// A duration with three digits and its unit.
@@ -158,6 +180,19 @@ mod tests {
             ]
         );
         assert_eq!(ledger.asked, 9);
+    }
+
+    #[test]
+    fn what_the_machine_was_late_itself_is_forgiven_and_nothing_else() {
+        let mut ledger = Ledger::default();
+        ledger.timely("lateness", 0..=50_000, 80_000);
+        ledger.timely("service", 100_000..=200_000, 60_000);
+        ledger.timely_ratio("spread", 0.9..=1.1, 1.2);
+        ledger.forgive(30_000);
+        assert_eq!(ledger.untimely.len(), 2, "{:?}", ledger.untimely);
+        assert!(ledger.notes[0].starts_with("lateness: at most 50.0 µs, got 80.0 µs"));
+        ledger.forgive(40_000);
+        assert_eq!(ledger.untimely.len(), 1, "{:?}", ledger.untimely);
     }
 
     #[test]
