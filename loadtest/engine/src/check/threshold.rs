@@ -163,7 +163,11 @@ impl Threshold {
         };
         let (endpoint, figure) = match left.rsplit_once(':') {
             Some((name, figure)) => (Some(name.trim().to_owned()), figure.trim()),
-            None => (None, left.trim()),
+            // An endpoint's name may hold spaces, a figure cannot.
+            None => match left.trim().rsplit_once(char::is_whitespace) {
+                Some((name, figure)) => (Some(name.trim().to_owned()), figure),
+                None => (None, left.trim()),
+            },
         };
         if endpoint.as_deref() == Some("") {
             return Err(fail("the endpoint's name before the colon is missing"));
@@ -201,7 +205,7 @@ impl Threshold {
             Some(name) => {
                 let all = step.merged_endpoints();
                 let of = all.into_iter().find(|endpoint| endpoint.name == *name);
-                let of = of.ok_or_else(|| format!("there is no endpoint {name:?}"))?;
+                let of = of.ok_or_else(|| no_endpoint(name, step))?;
                 let missing = of.counters.unanswered() + timeouts(&of);
                 (of, missing)
             }
@@ -331,6 +335,13 @@ fn quantile_with_missing(
     }
     let ns = latency.quantile_ns(rank / answered).unwrap_or(0) as f64;
     Ok(Measured { value: ns, text: duration(ns) })
+}
+
+/// That a step has no such endpoint, and which it has.
+fn no_endpoint(name: &str, step: &Step) -> String {
+    let all = step.merged_endpoints();
+    let known: Vec<String> = all.iter().map(|endpoint| format!("{:?}", endpoint.name)).collect();
+    format!("there is no endpoint {name:?}; there are {}", known.join(", "))
 }
 
 fn metric(figure: &str) -> Result<Metric, String> {

@@ -20,6 +20,9 @@ fn expressions_are_read() {
     let named = parsed("GET /a:b <x> : p99.9 <= 1.5 s");
     assert_eq!(named.endpoint.as_deref(), Some("GET /a:b <x>"));
     assert_eq!((named.comparison, named.limit), (Comparison::AtMost, 1.5e9));
+    let spaced = parsed("GET /items book p99>5ms");
+    assert_eq!(spaced.endpoint.as_deref(), Some("GET /items book"));
+    assert_eq!((spaced.metric, spaced.limit), (Metric::Quantile(0.99), 5e6));
     for (text, metric, limit) in [
         ("mean>=300us", Metric::Mean, 3e5),
         ("max>1µs", Metric::Max, 1e3),
