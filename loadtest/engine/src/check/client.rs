@@ -6,7 +6,7 @@
 //! | waiting for a processor | `run_delay` ÷ wall time > 2% | care |
 //! | loop lag | longest time without a look at the sockets ≥ 1% of the wall time: as many requests were read late as lie beyond p99 | care |
 //! | | or ≥ half of the largest latency, and ≥ 1 ms | note: the maximum may be the client's |
-//! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop |
+//! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop; under 1 it is not known: care |
 
 use super::figures::{Figures, StepFinding};
 use crate::numbers::{duration, percent, rate, significant};
@@ -133,8 +133,8 @@ fn judge_headroom((null, achieved): (f64, f64)) -> Option<StepFinding> {
         return None;
     }
     if ratio < 1.0 {
-        return Some(StepFinding::stop(format!(
-            "Against a server that does nothing the client was measured at {}, less than the {} of this run ({} times). The two were measured one after the other: the machine may have been busy during the first, so what the client can do is not known. Measure again when nothing else runs.",
+        return Some(StepFinding::care(format!(
+            "What this client can do is not known: against a server that does nothing it was measured at {}, less than the {} of this run ({} times), so the machine was busy with something else during the first. Measure again when nothing else runs.",
             rate(null),
             rate(achieved),
             significant(ratio)
@@ -232,8 +232,11 @@ mod tests {
     #[test]
     fn less_than_none_is_told_as_measured_and_not_as_what_the_client_can_do() {
         let finding = judged(|s| s.runs[0].client.null_server_rate_per_s = Some(3_960.0 * 0.7));
-        assert_eq!(finding.outcome, Outcome::Stop);
-        assert!(finding.sentence.contains("the machine may have been busy"), "{finding:?}");
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(
+            finding.sentence.starts_with("What this client can do is not known"),
+            "{finding:?}"
+        );
         assert!(!finding.sentence.contains("the figures are those of this client"), "{finding:?}");
     }
 }
