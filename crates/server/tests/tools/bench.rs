@@ -96,7 +96,7 @@ fn every_form_of_output_is_written_and_can_be_made_again_from_the_result() {
     let form = bench(dir.path(), &["report", "--form", "2", "r.json"]);
     assert!(text(&form.stdout).contains("| users"), "{}", text(&form.stdout));
     let same = bench(dir.path(), &["compare", "r.json", "r.json"]);
-    assert!(same.status.success());
+    assert!(matches!(same.status.code(), Some(0 | 75)), "{}", text(&same.stderr));
     assert!(!text(&same.stdout).contains("slower"), "{}", text(&same.stdout));
 }
 
@@ -285,7 +285,8 @@ fn two_servers_measured_in_turns_are_compared_in_pairs() {
         "--no-headroom",
     ];
     let output = bench(dir.path(), &args);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    // 75: nothing was concluded, which the machine decides.
+    assert!(matches!(output.status.code(), Some(0 | 75)), "{}", text(&output.stderr));
     let comparison: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(comparison["steps"][0]["design"], "paired");
     assert_eq!(comparison["steps"][0]["runs_a"], 4);
