@@ -25,7 +25,8 @@
 //! **Few turns.** Throughput counts answers that came within the measured part. With fewer
 //! than ten a user, the one that each had under way at the end is more than a tenth: care.
 //!
-//! In open loop users may be idle: only `X × S ÷ places ≤ 1.005` is checked.
+//! In open loop users may be idle: only `X × S ÷ places ≤ 1.005` is checked. Overdue requests are
+//! sent and answered after the end; `X` there is of the answers that came before it.
 
 use super::figures::{Figures, StepFinding};
 use crate::numbers::{duration, percent, rate, significant};
@@ -151,10 +152,22 @@ fn shares(figures: &Figures<'_>) -> Shares {
         })
         .sum();
     Shares {
-        busy: (figures.service_ns() + think) / there,
+        busy: (figures.service_ns() * in_time(figures) + think) / there,
         errors_and_opening: (lost_ns + opening_ns) / there,
         client: client_ns / there,
         edge: (figures.longest_ns() + longest_think) / run_ns,
+    }
+}
+
+/// The share of the answers that came within the measured part. In open loop requests that were
+/// overdue are still sent after its end, and their service fills no time of it; in closed loop each
+/// user has at most one answer there, which the edges allow for.
+fn in_time(figures: &Figures<'_>) -> f64 {
+    match figures.total.counters.completed {
+        Some(completed) if !figures.is_closed() && figures.total.counters.successes > 0 => {
+            (completed as f64 / figures.total.counters.successes as f64).min(1.0)
+        }
+        _ => 1.0,
     }
 }
 
@@ -178,7 +191,7 @@ fn connections_hide_time(figures: &Figures<'_>) -> bool {
 }
 
 fn facts(figures: &Figures<'_>, shares: &Shares) -> String {
-    let per_s = figures.answers() as f64 * 1e9 / figures.measured_ns;
+    let per_s = figures.answers() as f64 * in_time(figures) * 1e9 / figures.measured_ns;
     let users = users(figures);
     format!(
         "{} at a mean of {} keep {} of {} {} busy ({})",

@@ -7,6 +7,7 @@
 //!   a stop, for p99 care, for p99.9 a note. Any unanswered request needs care: the server took it
 //!   and was silent until the end.
 //! - *Warm-up*: requests of it that got no answer need care, and stop if nothing else was answered.
+//! - *Graceful ends*: requests that the server did not take, and said so, are sent again: a note.
 //! - *Early end*: a run that could not go on needs care, an interrupted one is a note.
 
 use super::figures::{Figures, StepFinding};
@@ -47,6 +48,19 @@ pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
         } else {
             StepFinding::care(sentence)
         });
+    }
+    let unprocessed = figures.total.counters.unprocessed;
+    if unprocessed > 0 {
+        found.push(StepFinding::note(format!(
+            "{} in order (GOAWAY) before it took them: they were sent again and are no failures.",
+            match unprocessed {
+                1 => "The server ended the connection of 1 request".to_owned(),
+                n => format!(
+                    "The server ended the connections of {} requests",
+                    crate::numbers::count(n)
+                ),
+            }
+        )));
     }
     found.extend(figures.step.runs.iter().filter_map(|run| match &run.finish {
         Finish::Time | Finish::Count => None,

@@ -120,23 +120,27 @@ impl Tally {
             }
             return;
         }
+        // What comes while waiting for the last answers is in the distributions, but in no second.
+        let in_time = done_ns < self.window.end_ns;
         self.count_status(endpoint, status);
         let figures = &mut self.endpoints[usize::from(endpoint)];
         let service_ns = done_ns.saturating_sub(times.sent_ns);
         if judgement != Judgement::Success {
-            self.gathering.failures += 1;
+            self.gathering.failures += u64::from(in_time);
             figures.failed_service.record(service_ns);
             return;
         }
         figures.counters.successes += 1;
-        self.gathering.successes += 1;
+        self.gathering.successes += u64::from(in_time);
         figures.service.record(service_ns);
         let mut latency_ns = service_ns;
         if let Some(response) = &mut figures.response {
             latency_ns = done_ns.saturating_sub(times.due_ns);
             response.record(latency_ns);
         }
-        self.gathering.latency.record(latency_ns);
+        if in_time {
+            self.gathering.latency.record(latency_ns);
+        }
         if let Some(phases) = &mut figures.phases {
             phases.write.record(times.written_ns.saturating_sub(times.sent_ns));
             phases.first_byte.record(times.begun_ns.saturating_sub(times.written_ns));
@@ -171,10 +175,14 @@ impl Tally {
     }
 
     /// A request that counts as sent ended without an answer.
-    pub(crate) fn lost(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64) {
+    pub(crate) fn lost(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64, now_ns: u64) {
+        // A server that answers, however wrongly, or ends a connection has not fallen silent.
+        if matches!(kind, ErrorKind::Protocol | ErrorKind::TooLarge | ErrorKind::Closed) {
+            self.last_answer_ns = self.last_answer_ns.max(now_ns);
+        }
         if self.measures(due_ns) {
             self.lost_since_answer = true;
-            self.gathering.failures += 1;
+            self.gathering.failures += u64::from(now_ns < self.window.end_ns);
             let errors = &mut self.endpoints[usize::from(endpoint)].counters.errors;
             *errors.entry(kind).or_default() += 1;
         } else if due_ns < self.window.start_ns {
@@ -182,11 +190,20 @@ impl Tally {
         }
     }
 
+    /// The server did not take a request that counts as sent; another one takes its place.
+    pub(crate) fn unprocessed(&mut self, endpoint: u16, due_ns: u64) {
+        if self.measures(due_ns) {
+            let counters = &mut self.endpoints[usize::from(endpoint)].counters;
+            counters.sent -= 1;
+            counters.unprocessed += 1;
+        }
+    }
+
     /// A request that could not even be sent: counted as sent and lost at once.
     pub(crate) fn unsendable(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64, now_ns: u64) {
         let times = Times { due_ns, sent_ns: now_ns, ..Times::default() };
         self.sent(endpoint, &times, 0);
-        self.lost(endpoint, kind, due_ns);
+        self.lost(endpoint, kind, due_ns, now_ns);
     }
 
     /// Bytes of answers arrived.
@@ -271,5 +288,35 @@ mod tests {
         assert_eq!((counters.sent, counters.successes, counters.completed), (4, 3, Some(2)));
         assert_eq!((tally.warmup_requests, tally.warmup_successes), (3, 2));
         assert!((counters.throughput_per_s(1_000) - 2e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn answers_after_the_end_belong_to_no_second() {
+        let (slices, kept) = std::sync::mpsc::channel();
+        let window = Window { start_ns: 0, end_ns: 2_000_000_000 };
+        let mut tally = Tally::new(&["a".to_owned()], true, false, window, slices);
+        let times = |due_ns| Times { due_ns, sent_ns: due_ns, ..Times::default() };
+        for (due_ns, done_ns) in [(100, 900), (1_900_000_000, 1_999_999_999), (200, 2_000_000_000)]
+        {
+            tally.sent(0, &times(due_ns), 1);
+            tally.answered(0, 200, Judgement::Success, &times(due_ns), done_ns);
+        }
+        tally.sent(0, &times(300), 1);
+        tally.lost(0, ErrorKind::Timeout, 300, 2_500_000_000);
+        tally.finish();
+        let seconds: Vec<(u64, u64)> =
+            kept.try_iter().map(|second| (second.successes, second.failures)).collect();
+        assert_eq!(seconds, [(1, 0), (1, 0)]);
+        assert_eq!(tally.endpoints[0].counters.successes, 3);
+    }
+
+    #[test]
+    fn answers_that_are_not_http_are_signs_of_life() {
+        let (slices, _kept) = std::sync::mpsc::channel();
+        let window = Window { start_ns: 0, end_ns: 2_000_000_000 };
+        let mut tally = Tally::new(&["a".to_owned()], false, false, window, slices);
+        tally.lost(0, ErrorKind::Protocol, 100, 1_900_000_000);
+        tally.lost(0, ErrorKind::Timeout, 100, 1_950_000_000);
+        assert_eq!(tally.last_answer_ns, 1_900_000_000);
     }
 }

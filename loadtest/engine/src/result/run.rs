@@ -109,6 +109,10 @@ pub struct Counters {
     /// Requests that ended without an answer, by kind.
     #[serde(default)]
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// Requests that the server did not take, because it ended their connection in order, and said
+    /// so (GOAWAY of HTTP/2). Others were sent in their place; they are not among `sent`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unprocessed: u64,
     /// Connections opened for these requests (in the first endpoint, when they are shared).
     pub connections_opened: u64,
     /// Bytes written, heads included.
@@ -316,12 +320,19 @@ impl Counters {
         add(&mut self.statuses, &other.statuses);
         add(&mut self.failed_checks, &other.failed_checks);
         add(&mut self.errors, &other.errors);
+        self.unprocessed += other.unprocessed;
         self.connections_opened += other.connections_opened;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.distinct_requests = sum(self.distinct_requests, other.distinct_requests);
         self.cache_hits = sum(self.cache_hits, other.cache_hits);
     }
+}
+
+// By reference, as serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn add<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {

@@ -169,14 +169,25 @@ fn a_server_that_leaves_in_order_costs_a_connection_and_no_answer() {
     let (run, total) = measured(&plan);
     assert_eq!((run.run.failures(), total.counters.successes), (0, 95), "{:?}", run.first_error);
     assert_eq!(total.counters.connections_opened, 10);
-    // With more streams some are on their way when the server leaves: these are lost, the rest is
-    // not.
+    assert_eq!(total.counters.unprocessed, 0);
+    // With more streams some are on their way when the server leaves: others take their place.
     plan.settings.streams = 4;
     let (run, total) = measured(&plan);
-    let closed = total.counters.errors.get(&ErrorKind::Closed).copied().unwrap_or(0);
-    assert_eq!(run.run.failures(), closed);
-    assert_eq!(closed + total.counters.successes, 95);
-    assert!(total.counters.successes >= 60, "{}", total.counters.successes);
+    let counters = &total.counters;
+    assert_eq!(
+        (run.run.failures(), counters.successes, counters.sent),
+        (0, 95, 95),
+        "{counters:?}"
+    );
+    assert!(counters.unprocessed > 0, "{counters:?}");
+    // In open loop each is due only once, and answered.
+    plan.settings.load = Load::Open { rate_per_s: 2_000.0, arrivals: Arrivals::Constant };
+    plan.settings.stop = Stop { requests: None, duration_ms: Some(300) };
+    let (run, total) = measured(&plan);
+    let open_loop = run.run.open_loop.clone().unwrap_or_default();
+    let counters = &total.counters;
+    assert_eq!((open_loop.due, open_loop.sent, counters.sent), (600, 600, 600), "{counters:?}");
+    assert_eq!((run.run.failures(), counters.successes), (0, 600), "{counters:?}");
 }
 
 #[test]

@@ -47,6 +47,14 @@ pub(crate) enum Advance {
         /// Why.
         kind: ErrorKind,
     },
+    /// `used` bytes were used; the server says that it did not take the request at `place`, and
+    /// ends the connection in order.
+    Unprocessed {
+        /// Bytes of the input that were used.
+        used: usize,
+        /// Where.
+        place: u32,
+    },
 }
 
 /// What must be known to lay out a request besides itself.

@@ -48,7 +48,7 @@ pub fn answers_of(bytes: &[u8], piece: usize, protocol: Protocol) -> AnswersSeen
                         break;
                     }
                 }
-                Ok(Advance::Lost { used, place, .. }) => {
+                Ok(Advance::Lost { used, place, .. } | Advance::Unprocessed { used, place }) => {
                     rest = &rest[used..];
                     if !wire.reusable() || wire.going_away() {
                         return AnswersSeen { statuses, error: None };

@@ -111,6 +111,15 @@ impl Worker {
                         return Err(());
                     }
                 }
+                Ok(Advance::Unprocessed { used, place }) => {
+                    bytes = &bytes[used..];
+                    let number = self.number(index, place);
+                    self.take_back(number, tally);
+                    self.released(index, number, tally);
+                    if self.conns[index].generation != generation {
+                        return Err(());
+                    }
+                }
                 Err(kind) => {
                     self.explain(index, kind);
                     self.broken(index, kind, tally);

@@ -1,6 +1,6 @@
 //! The part of a worker that opens, closes and mends connections.
 
-use super::{Phase, Worker};
+use super::{Phase, Stage, Worker};
 use crate::engine::conn::State;
 use crate::engine::fault::Fault;
 use crate::engine::socket::Socket;
@@ -226,7 +226,26 @@ impl Worker {
         self.places[number as usize].phase = Phase::Ready;
         self.in_flight -= 1;
         self.workload.lost(self.setup.first_place_of(self.index) + number);
-        tally.lost(at.endpoint, kind, at.times.due_ns);
+        tally.lost(at.endpoint, kind, at.times.due_ns, self.setup.clock.now_ns());
+    }
+
+    /// The server has not taken the request at `number`: it was not sent, for the figures, and
+    /// another one is, due at the same moment.
+    pub(super) fn take_back(&mut self, number: u32, tally: &mut Tally) {
+        let at = self.places[number as usize];
+        self.places[number as usize].phase = Phase::Ready;
+        self.in_flight -= 1;
+        self.workload.lost(self.setup.first_place_of(self.index) + number);
+        tally.unprocessed(at.endpoint, at.times.due_ns);
+        let measured = tally.measures(at.times.due_ns);
+        if tally.is_open() {
+            self.due_again.push_back(at.times.due_ns);
+            self.sent_of_due -= u64::from(measured);
+        }
+        if measured && self.control.limited && self.stage == Stage::Sending {
+            self.granted += 1;
+            self.exhausted = false;
+        }
     }
 
     /// The peer has closed its side.

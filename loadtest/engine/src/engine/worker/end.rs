@@ -179,8 +179,8 @@ impl Worker {
     /// Whether everything that will be answered has been.
     pub(super) fn finished(&self, now_ns: u64, end_ns: u64, pace: Option<&Pace>) -> bool {
         let Stage::Draining(until_ns) = self.stage else { return false };
-        let overdue =
-            self.may_dispatch(now_ns, end_ns) && pace.is_some_and(|pace| pace.due_ns() < end_ns);
+        let due = pace.is_some_and(|pace| pace.due_ns() < end_ns) || !self.due_again.is_empty();
+        let overdue = self.may_dispatch(now_ns, end_ns) && due;
         (self.in_flight == 0 && !overdue) || now_ns >= until_ns
     }
 
@@ -209,7 +209,9 @@ impl Worker {
         let open_loop = pace.map(|mut pace| {
             // A backlog may reach back into the warm-up, which is in no figure.
             pace.skip_until(window.start_ns);
+            let again = self.due_again.iter().filter(|due_ns| tally.measures(**due_ns)).count();
             let never_sent = if self.exhausted { 0 } else { pace.skip_until(end_ns) };
+            let never_sent = never_sent + again as u64;
             let rate_per_s = match self.setup.load {
                 Load::Open { rate_per_s, .. } => rate_per_s / f64::from(self.setup.workers),
                 Load::Closed { .. } => 0.0,

@@ -92,6 +92,8 @@ pub(super) struct Worker {
     next_scan_ns: u64,
     think_ns: u64,
     sent_of_due: u64,
+    /// When requests were due that a server did not take, in open loop.
+    due_again: VecDeque<u64>,
     /// Requests of these that found no free place when they were due.
     waited_for_place: u64,
     /// When a request was due and no place was free, last.
@@ -146,6 +148,7 @@ impl Worker {
             next_scan_ns: 0,
             think_ns: 0,
             sent_of_due: 0,
+            due_again: VecDeque::new(),
             waited_for_place: 0,
             starved_at_ns: 0,
             longest_loop_ns: 0,
@@ -302,29 +305,30 @@ impl Worker {
     }
 
     fn send_due(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
-        while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && self.may_dispatch(now_ns, end_ns)
-        {
+        loop {
+            let due_ns = self.due_again.front().copied().unwrap_or(pace.due_ns());
+            if due_ns > now_ns || due_ns >= end_ns || !self.may_dispatch(now_ns, end_ns) {
+                return;
+            }
             let Some(place) = self.next_idle() else {
                 if !self.unreachable() {
                     self.starved_at_ns = now_ns;
                     return;
                 }
                 // Whoever called now would be refused: the request is lost, not late.
-                let due_ns = pace.due_ns();
                 if !self.grant(tally.measures(due_ns)) {
                     return;
                 }
-                pace.advance();
+                self.advance(pace);
                 self.sent_of_due += u64::from(tally.measures(due_ns));
                 tally.unsendable(0, ErrorKind::Connect, due_ns, now_ns);
                 continue;
             };
-            if !self.grant(tally.measures(pace.due_ns())) {
+            if !self.grant(tally.measures(due_ns)) {
                 self.rest(place);
                 return;
             }
-            let due_ns = pace.due_ns();
-            pace.advance();
+            self.advance(pace);
             let measured = u64::from(tally.measures(due_ns));
             self.sent_of_due += measured;
             // Since it was due there was a moment when every place was taken.
@@ -332,6 +336,13 @@ impl Worker {
             self.send(place, Some(due_ns), tally);
             self.flush_in_turn(self.conn_of(place), tally);
             now_ns = self.setup.clock.now_ns();
+        }
+    }
+
+    /// Goes on to the request that is due next.
+    fn advance(&mut self, pace: &mut Pace) {
+        if self.due_again.pop_front().is_none() {
+            pace.advance();
         }
     }
 

@@ -83,19 +83,29 @@ impl Http2 {
         Ok(())
     }
 
-    /// The peer takes no more streams, and of those we opened none above the last it names.
+    /// The peer takes no more streams, and of those we opened none above the last it names. Without
+    /// an error these requests are not lost: the peer has not looked at them, and another connection
+    /// takes them (RFC 9113 section 6.8).
     pub(super) fn goaway(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let last = frame::word(&payload[..4])? & 0x7fff_ffff;
         let code = frame::word(&payload[4..8])?;
         self.going_away = true;
         let why = LossReason("the server ended the connection", Some(code));
+        let in_order = code == 0;
         for place in self.streams.above(last) {
-            self.lose(place, ErrorKind::Closed, why, None, out);
+            if in_order {
+                self.release(place);
+                self.events.push_back(Event::Unprocessed(place));
+            } else {
+                self.lose(place, ErrorKind::Closed, why, None, out);
+            }
         }
         while let Some(waiting) = self.waiting.pop_front() {
-            self.why = Some(why);
             self.places[waiting.place as usize].stage = Stage::Free;
-            self.events.push_back(Event::Lost(waiting.place, ErrorKind::Closed));
+            self.events.push_back(match in_order {
+                true => Event::Unprocessed(waiting.place),
+                false => Event::Lost(waiting.place, ErrorKind::Closed),
+            });
         }
         if code != 0 {
             self.why = Some(why);

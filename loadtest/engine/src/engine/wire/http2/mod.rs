@@ -62,6 +62,7 @@ enum Event {
     Begun(u32),
     Answered(u32),
     Lost(u32, ErrorKind),
+    Unprocessed(u32),
 }
 
 impl Event {
@@ -70,6 +71,7 @@ impl Event {
             Event::Begun(place) => Advance::Begun { used, place },
             Event::Answered(place) => Advance::Answered { used, place },
             Event::Lost(place, kind) => Advance::Lost { used, place, kind },
+            Event::Unprocessed(place) => Advance::Unprocessed { used, place },
         }
     }
 }

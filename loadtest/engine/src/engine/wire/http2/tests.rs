@@ -45,6 +45,7 @@ pub(super) enum WireEvent {
     Begun(u32),
     Answered(u32, u16, Vec<u8>, u64),
     Lost(u32, ErrorKind),
+    Unprocessed(u32),
     Broken(ErrorKind),
 }
 
@@ -88,6 +89,7 @@ impl Client {
                 Ok(Advance::More) => return told,
                 Ok(Advance::Begun { used, place }) => (used, WireEvent::Begun(place)),
                 Ok(Advance::Lost { used, place, kind }) => (used, WireEvent::Lost(place, kind)),
+                Ok(Advance::Unprocessed { used, place }) => (used, WireEvent::Unprocessed(place)),
                 Ok(Advance::Answered { used, place }) => {
                     let answer = self.wire.answer(place, 0);
                     let body = answer.body.to_vec();
@@ -378,13 +380,18 @@ fn a_stream_that_is_reset_or_refused_is_lost_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_peer_that_leaves_takes_what_waits_with_it() {
+fn a_peer_that_leaves_in_order_gives_back_what_it_has_not_taken() {
     let mut client = Client::with(3, false, &[(frame::MAX_CONCURRENT_STREAMS, 1)]);
     (0..3).for_each(|place| client.send(place, &GET));
     let mut bytes = framed(frame::GOAWAY, 0, 0, b"\0\0\0\x01\0\0\0\0");
     bytes.extend(headers(1, frame::END_STREAM, &[(":status", "200")]));
-    let lost = |place| WireEvent::Lost(place, ErrorKind::Closed);
-    assert_eq!(client.read(&bytes), [lost(1), lost(2), answered(0, 200, b"")]);
+    let back = WireEvent::Unprocessed;
+    assert_eq!(client.read(&bytes), [back(1), back(2), answered(0, 200, b"")]);
+    // Streams that were begun, too.
+    let mut client = Client::new(3);
+    (0..3).for_each(|place| client.send(place, &GET));
+    let bytes = framed(frame::GOAWAY, 0, 0, b"\0\0\0\x03\0\0\0\0");
+    assert_eq!(client.read(&bytes), [back(2)]);
 }
 
 #[test]
