@@ -52,7 +52,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let unprocessed = figures.total.counters.unprocessed;
     if unprocessed > 0 {
         found.push(StepFinding::note(format!(
-            "{} in order (GOAWAY) before it took them: they were sent again and are no failures.",
+            "{} before it took them: they were sent again over others and are no failures.",
             match unprocessed {
                 1 => "The server ended the connection of 1 request".to_owned(),
                 n => format!(

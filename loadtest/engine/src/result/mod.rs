@@ -115,7 +115,7 @@ impl Report {
     /// Never: every map in it has strings or numbers for keys.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let written = summary::Written::of(self);
+        let written = summary::SummarizedReport::of(self);
         let mut text = serde_json::to_string_pretty(&written).expect("a report is plain data");
         text.push('\n');
         text

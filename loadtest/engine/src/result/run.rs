@@ -109,8 +109,9 @@ pub struct Counters {
     /// Requests that ended without an answer, by kind.
     #[serde(default)]
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// Requests that the server did not take, because it ended their connection in order, and said
-    /// so (GOAWAY of HTTP/2). Others were sent in their place; they are not among `sent`.
+    /// Requests that the server did not take, because it had ended their connection: it said so
+    /// (GOAWAY of HTTP/2), or its end came before they were written. Others were sent in their
+    /// place; they are not among `sent`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unprocessed: u64,
     /// Connections opened for these requests (in the first endpoint, when they are shared).

@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 
 /// A report with its summaries.
 #[derive(Serialize)]
-pub(super) struct Written<'a> {
+pub(super) struct SummarizedReport<'a> {
     format: &'a str,
     tool: &'a str,
     title: &'a str,
     started_unix_us: u64,
     command: &'a [String],
     environment: &'a Environment,
-    steps: Vec<WrittenStep<'a>>,
+    steps: Vec<SummarizedStep<'a>>,
     findings: &'a [Finding],
     thresholds: &'a [ThresholdOutcome],
     verdict: &'a Option<Verdict>,
@@ -28,7 +28,7 @@ pub(super) struct Written<'a> {
 }
 
 #[derive(Serialize)]
-struct WrittenStep<'a> {
+struct SummarizedStep<'a> {
     name: &'a str,
     summary: Option<Summary>,
     settings: &'a Settings,
@@ -59,16 +59,16 @@ struct Figures {
     quantiles_ns: BTreeMap<String, Option<u64>>,
 }
 
-impl<'a> Written<'a> {
+impl<'a> SummarizedReport<'a> {
     pub(super) fn of(report: &'a Report) -> Self {
-        Written {
+        SummarizedReport {
             format: &report.format,
             tool: &report.tool,
             title: &report.title,
             started_unix_us: report.started_unix_us,
             command: &report.command,
             environment: &report.environment,
-            steps: report.steps.iter().map(WrittenStep::of).collect(),
+            steps: report.steps.iter().map(SummarizedStep::of).collect(),
             findings: &report.findings,
             thresholds: &report.thresholds,
             verdict: &report.verdict,
@@ -77,9 +77,9 @@ impl<'a> Written<'a> {
     }
 }
 
-impl<'a> WrittenStep<'a> {
+impl<'a> SummarizedStep<'a> {
     fn of(step: &'a Step) -> Self {
-        WrittenStep {
+        SummarizedStep {
             name: &step.name,
             summary: summary(step),
             settings: &step.settings,

@@ -60,12 +60,13 @@ fn open_loop(seen: &Observations, ledger: &mut Ledger) {
             histogram.as_ref().map(crate::histogram::Histogram::count)
         };
         ledger.equal("values in response", Some(one.counters.successes), count(&one.response));
-        ledger.equal("values in lateness", Some(one.counters.sent), count(&one.lateness));
+        let sent = one.counters.sent + one.counters.unprocessed;
+        ledger.equal("values in lateness", Some(sent), count(&one.lateness));
     }
 }
 
-/// The seconds add up to what came within the measured part: all successes but those that came while
-/// the last answers were waited for.
+/// The seconds add up to what came within the measured part: all successes but those that came
+/// while the last answers were waited for.
 fn slices(run: &Run, ledger: &mut Ledger) {
     let Some(total) = run.total() else { return };
     let sum = |of: fn(&crate::result::Slice) -> u64| run.slices.iter().map(of).sum::<u64>();
@@ -92,16 +93,18 @@ fn stopwatch(seen: &Observations, ledger: &mut Ledger) {
         .iter()
         .filter_map(|kind| counters.errors.get(kind))
         .sum();
+    // The stopwatch starts again with what takes their place.
+    let unprocessed = counters.unprocessed;
     let counted = |ending: Ending| {
         seen.samples.iter().filter(|sample| sample.ending == ending).count() as u64
     };
     let failed: u64 = counters.statuses.values().sum::<u64>() - counters.successes;
     let lost: u64 = counters.errors.values().sum::<u64>() - unmade;
     let pairs = [
-        ("requests made", seen.samples.len() as u64, counters.sent - unmade),
+        ("requests made", seen.samples.len() as u64, counters.sent - unmade + unprocessed),
         ("successes", counted(Ending::Success), counters.successes),
         ("failures", counted(Ending::WrongStatus) + counted(Ending::WrongBody), failed),
-        ("losses", counted(Ending::Lost), lost),
+        ("losses", counted(Ending::Lost), lost + unprocessed),
         ("requests without an end", counted(Ending::None), seen.run.unanswered),
     ];
     // Users of a closed loop may have sent one more each between the end and

@@ -8,3 +8,4 @@ mod plans;
 mod scripted;
 mod tls;
 mod tls_server;
+mod unannounced;

@@ -31,7 +31,8 @@ impl Worker {
                         | epoll::EventFlags::RDHUP
                         | epoll::EventFlags::ERR;
                     if flags.intersects(readable) && self.conns[index].token(index) == token {
-                        self.readable(index, tally);
+                        let hung_up = flags.contains(epoll::EventFlags::RDHUP);
+                        self.readable(index, hung_up, tally);
                     }
                 }
                 State::Broken { .. } => {}
@@ -39,7 +40,11 @@ impl Worker {
         }
     }
 
-    fn readable(&mut self, index: usize, tally: &mut Tally) {
+    /// Reads what there is. Where the server has ended its side, or ends connections without saying
+    /// so before, reading goes on until nothing is left, and only then the next request is written:
+    /// so it is not sent over a connection that is known to have ended.
+    fn readable(&mut self, index: usize, hung_up: bool, tally: &mut Tally) {
+        let hold = self.setup.streams == 1 && (hung_up || self.ends_unannounced);
         let mut buffer = std::mem::take(&mut self.buffer);
         loop {
             let read = self.conns[index].read(&mut buffer);
@@ -56,7 +61,7 @@ impl Worker {
                 }
                 Ok(count) => {
                     let full = count == buffer.len();
-                    if self.feed(index, &buffer[..count], tally).is_err() || !full {
+                    if self.feed(index, &buffer[..count], hold, tally).is_err() || !(full || hold) {
                         break;
                     }
                 }
@@ -75,8 +80,14 @@ impl Worker {
     }
 
     /// Gives bytes to the wire and acts on every answer they complete. `Err` if the connection is
-    /// gone.
-    fn feed(&mut self, index: usize, mut bytes: &[u8], tally: &mut Tally) -> Result<(), ()> {
+    /// gone. With `hold` nothing is written in return yet.
+    fn feed(
+        &mut self,
+        index: usize,
+        mut bytes: &[u8],
+        hold: bool,
+        tally: &mut Tally,
+    ) -> Result<(), ()> {
         let done_ns = self.setup.clock.now_ns();
         self.count_received(index, bytes.len(), tally);
         let generation = self.conns[index].generation;
@@ -131,7 +142,7 @@ impl Worker {
             self.wind_up(index, tally);
         } else if self.conns[index].said_goodbye() {
             self.peer_closed(index, tally);
-        } else {
+        } else if !hold {
             self.flush(index, tally);
         }
         if self.conns[index].generation == generation { Ok(()) } else { Err(()) }

@@ -192,9 +192,17 @@ impl Worker {
         let mut lost = 0;
         for place in 0..self.setup.streams {
             let number = self.number(index, place);
-            if self.places[number as usize].phase == Phase::UnderWay {
+            if self.places[number as usize].phase != Phase::UnderWay {
+                continue;
+            }
+            lost += 1;
+            let conn = &self.conns[index];
+            if self.setup.streams == 1 && was_open && !conn.out.is_empty() && conn.written == 0 {
+                // Not a byte of it was written.
+                self.take_back(number, tally);
+            } else {
+                self.ends_unannounced |= matches!(kind, ErrorKind::Closed | ErrorKind::Reset);
                 self.lose(number, kind, tally);
-                lost += 1;
             }
         }
         let age_ns = self.setup.clock.now_ns().saturating_sub(self.conns[index].begun_ns);

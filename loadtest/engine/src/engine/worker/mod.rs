@@ -87,6 +87,9 @@ pub(super) struct Worker {
     buffer: Vec<u8>,
     /// A connection whose requests are written with those that follow, if these are its own too.
     unflushed: Option<usize>,
+    /// Whether requests were lost with connections that the server ended: it may do so without
+    /// announcing it, after any answer.
+    ends_unannounced: bool,
     in_flight: u64,
     granted: u64,
     next_scan_ns: u64,
@@ -143,6 +146,7 @@ impl Worker {
             seen: ServerFacts::default(),
             buffer: vec![0; READ_BYTES],
             unflushed: None,
+            ends_unannounced: false,
             in_flight: 0,
             granted: 0,
             next_scan_ns: 0,

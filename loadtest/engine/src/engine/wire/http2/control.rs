@@ -84,8 +84,8 @@ impl Http2 {
     }
 
     /// The peer takes no more streams, and of those we opened none above the last it names. Without
-    /// an error these requests are not lost: the peer has not looked at them, and another connection
-    /// takes them (RFC 9113 section 6.8).
+    /// an error these requests are not lost: the peer has not looked at them, and another
+    /// connection takes them (RFC 9113 section 6.8).
     pub(super) fn goaway(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let last = frame::word(&payload[..4])? & 0x7fff_ffff;
         let code = frame::word(&payload[4..8])?;
