@@ -66,6 +66,7 @@ impl Procedures for BuiltIn {
             }
             "db.propertykeys" => ("propertyKey", |context| context.transaction.keys_in_use()),
             "db.ping" => return Some(Arc::new(Ping)),
+            "dbms.components" => return Some(Arc::new(Components)),
             "db.indexes" => return Some(Arc::new(SchemaList::Indexes)),
             "db.constraints" => return Some(Arc::new(SchemaList::Constraints)),
             _ => return None,
@@ -113,6 +114,28 @@ impl Procedure for Ping {
         Ok(vec![vec![Value::Boolean(true)]])
     }
 }
+
+/// A procedure that says which database this is: tools ask it first, and decide by the version
+/// which statements they may send.
+struct Components;
+
+impl Procedure for Components {
+    fn arguments(&self) -> Vec<Argument> {
+        Vec::new()
+    }
+
+    fn yields(&self) -> Vec<String> {
+        ["name", "versions", "edition"].map(str::to_owned).to_vec()
+    }
+
+    fn call(&self, _: &[Value], _: &mut Context<'_>) -> Result<Vec<Vec<Value>>> {
+        let versions = Value::list(vec![Value::string(NEO4J_VERSION)]);
+        Ok(vec![vec![Value::string("Neo4j Kernel"), versions, Value::string("community")]])
+    }
+}
+
+/// The version of Neo4j whose language and forms of results are spoken.
+pub const NEO4J_VERSION: &str = "5.26.0";
 
 /// The columns of an index, in Neo4j's words.
 pub(crate) const INDEX_COLUMNS: [&str; 9] = [

@@ -75,7 +75,10 @@ fn sign(value: &Value) -> Result<Value> {
 fn rounded(arguments: &[Value]) -> Result<Value> {
     let float = number("round", at(arguments, 0))?;
     if arguments.len() == 1 {
-        return Ok(Value::Float((float + 0.5).floor()));
+        // Adding 0.5 would itself round where floats have no halves, and just below a half.
+        let whole = float.floor();
+        let up = float - whole >= 0.5;
+        return Ok(Value::Float(if up { whole + 1.0 } else { whole }));
     }
     let digits = integer("round", at(arguments, 1))?;
     if !(0..=300).contains(&digits) {

@@ -17,7 +17,7 @@ pub use aggregation::{Accumulator, Aggregate, aggregate};
 pub use catalogue::{Function, functions, lookup};
 pub use entity::properties;
 
-use crate::error::{Detail, Error, Result};
+use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Value;
 
 /// A component of a temporal value or a point: `date.year`, `point.x`.
@@ -25,6 +25,10 @@ use crate::value::Value;
 /// # Errors
 /// A value without components, or an unknown component.
 pub fn component(subject: &Value, key: &str) -> Result<Value> {
+    if crate::temporal::is_beyond(subject, key) {
+        let message = format!("The {key} of this {} exceed 64 bits.", subject.type_name());
+        return Err(Error::runtime(ErrorKind::ArithmeticError, Detail::IntegerOverflow, message));
+    }
     let component = match subject {
         Value::Point(point) => spatial::component(point, key),
         Value::Date(_)

@@ -61,6 +61,11 @@ fn point(entries: &Entries) -> Result<Value> {
     if system.has_z() != z.is_some() {
         return Err(malformed("The number of coordinates does not match the coordinate system."));
     }
+    let is_geographic = matches!(system, CoordinateSystem::Wgs84 | CoordinateSystem::Wgs84With3d);
+    if is_geographic && !(-90.0..=90.0).contains(&y) {
+        let message = format!("A latitude is from -90 to 90, not {}.", float_text(y));
+        return Err(malformed(&message));
+    }
     Ok(Value::Point(Arc::new(Point { system, x, y, z: z.unwrap_or(0.0) })))
 }
 

@@ -1,5 +1,7 @@
 //! Translates the objections of the parser and its analysis to our errors.
 
+use std::sync::Arc;
+
 use decypher::{CypherError, ErrorKind as Kind, Expected, ValueTypes};
 
 use super::scan::{Token, TokenKind};
@@ -193,9 +195,12 @@ fn message(kind: &Kind) -> String {
 }
 
 /// Whether an objection concerns the text alone. A value of the wrong type in an index or a call is
-/// a runtime error in the TCK: the row may never occur.
-pub(super) fn is_for_the_text(found: &CypherError) -> bool {
+/// a runtime error in the TCK: the row may never occur. Names that subqueries return with `*` are
+/// known to lowering only.
+pub(super) fn is_for_the_text(found: &CypherError, exported: &[Arc<str>]) -> bool {
     match &found.kind {
+        Kind::UnresolvedVariable { name } => !exported.iter().any(|known| **known == *name),
+        Kind::NoVariablesInScope => exported.is_empty(),
         Kind::InvalidArgumentType { context, .. } => {
             let context = context.to_ascii_lowercase();
             !(context.contains("index") || context.contains("range()"))

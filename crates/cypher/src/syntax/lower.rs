@@ -22,6 +22,15 @@ use crate::procedure::{Argument, ArgumentType, Procedures};
 /// clause is one, of 4 bytes. What the planner copies is in proportion.
 const MOST_CELLS: usize = 4_000_000;
 
+/// A lowered statement.
+pub(super) struct LoweredStatement {
+    pub(super) statement: Statement,
+    /// The parameters it reads.
+    pub(super) parameters: Vec<Arc<str>>,
+    /// Names that subqueries return with `*`.
+    pub(super) exported: Vec<Arc<str>>,
+}
+
 /// Lowers one statement.
 pub(super) struct Lowering<'l> {
     pub(super) source: &'l Source<'l>,
@@ -31,6 +40,8 @@ pub(super) struct Lowering<'l> {
     /// The aggregations of the projection being lowered; `None` outside of one.
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) subqueries: Vec<Subquery>,
+    /// Names that subqueries return with `*`, which the parser's analysis does not know.
+    exported: Vec<Arc<str>>,
     parameters: Vec<Arc<str>>,
     known_parameters: HashSet<Arc<str>>,
     width: u32,
@@ -51,6 +62,7 @@ impl<'l> Lowering<'l> {
             names: Names::default(),
             aggregates: None,
             subqueries: Vec::new(),
+            exported: Vec::new(),
             parameters: Vec::new(),
             known_parameters: HashSet::new(),
             width: 0,
@@ -58,15 +70,15 @@ impl<'l> Lowering<'l> {
         }
     }
 
-    /// The statement and the parameters that it reads.
-    pub(super) fn finish(self, explain: bool, query: Query) -> (Statement, Vec<Arc<str>>) {
+    /// The statement, what it reads, and the names that the parser's analysis does not know.
+    pub(super) fn finish(self, explain: bool, query: Query) -> LoweredStatement {
         let statement = Statement {
             explain,
             body: StatementBody::Query(query),
             width: self.width as usize,
             subqueries: self.subqueries,
         };
-        (statement, self.parameters)
+        LoweredStatement { statement, parameters: self.parameters, exported: self.exported }
     }
 
     /// A parameter, which is recorded.
@@ -280,8 +292,25 @@ impl<'l> Lowering<'l> {
         }
         self.names = hidden;
         let query = whole.unwrap_or(Query { branches: Vec::new(), all: true, columns: Vec::new() });
+        self.note_exported(clause, &query)?;
         let introduced = query.columns.clone().iter().map(|name| self.declare(name)).collect();
         Ok(CallSubquery { query, introduced })
+    }
+
+    /// Notes the columns of a subquery that ends in `RETURN *`: the analysis, which does not know
+    /// them, cannot tell that one is declared already.
+    fn note_exported(&mut self, clause: &ast::CallSubquery, query: &Query) -> Result<()> {
+        if !returns_all(&clause.query.single_query) {
+            return Ok(());
+        }
+        for name in &query.columns {
+            if self.names.own().iter().any(|(known, _)| known == name) {
+                let message = format!("Variable `{name}` already declared");
+                return Err(self.fail(Detail::VariableAlreadyBound, message, clause.span));
+            }
+        }
+        self.exported.extend(query.columns.iter().cloned());
+        Ok(())
     }
 
     /// The error for an undefined name.
@@ -460,3 +489,18 @@ fn update_span(clause: &ast::UpdatingClause) -> Span {
 
 /// Names and their slots, in order.
 pub(super) type NamedSlots = Vec<(std::sync::Arc<str>, Slot)>;
+
+/// Whether a query ends in `RETURN *`.
+fn returns_all(query: &ast::SingleQuery) -> bool {
+    let last = match &query.kind {
+        ast::SingleQueryKind::SinglePart(part) => part,
+        ast::SingleQueryKind::MultiPart(parts) => &parts.final_part,
+    };
+    match &last.body {
+        ast::SinglePartBody::Return(result) => result.star,
+        ast::SinglePartBody::Updating { return_clause, .. } => {
+            return_clause.as_ref().is_some_and(|result| result.star)
+        }
+        ast::SinglePartBody::Finish(_) => false,
+    }
+}

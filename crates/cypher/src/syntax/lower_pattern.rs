@@ -46,6 +46,7 @@ impl Lowering<'_> {
             let mut path = self.path(start, steps, &known, &mut introduced, Some(conditions))?;
             path.variable = variable;
             path.shortest = self.shortest(part.span);
+            self.check_shortest(&path, part.span)?;
             paths.push(path);
         }
         Ok((paths, introduced))
@@ -356,6 +357,25 @@ impl Lowering<'_> {
             Some(Shortest::All)
         } else {
             None
+        }
+    }
+
+    /// A shortest chain has no lower bound but 0 and 1: the shortest of those that are longer is
+    /// another question.
+    fn check_shortest(&self, path: &PathPattern, span: Span) -> Result<()> {
+        let Some(which) = path.shortest else { return Ok(()) };
+        let name = match which {
+            Shortest::One => "shortestPath",
+            Shortest::All => "allShortestPaths",
+        };
+        let lengths = path.steps.iter().filter_map(|(step, _)| step.length);
+        match lengths.map(|length| length.from).find(|from| *from > 1) {
+            Some(_) => {
+                let message =
+                    format!("{name}(...) does not support a minimal length different from 0 or 1");
+                Err(self.fail(Detail::InvalidRelationshipPattern, message, span))
+            }
+            None => Ok(()),
         }
     }
 

@@ -101,11 +101,15 @@ impl Lowering<'_> {
         for item in &mut after {
             self.in_terms_of(&items, &mut item.expression)?;
         }
+        let shadowing: Vec<Slot> = (columns.iter())
+            .filter_map(|(name, slot)| self.names.get(name).filter(|old| old != slot))
+            .collect();
+        let repeated = self.repeated_keys(body.order, &items, &after, &shadowing)?;
         let mark = self.names.mark();
         for (name, slot) in &columns {
             self.names.push(name, *slot);
         }
-        let order = self.order(body.order, &items, &after)?;
+        let order = self.order(body.order, repeated, &items, &after)?;
         let aggregates = std::mem::replace(&mut self.aggregates, outside).unwrap_or_default();
         let mut predicate =
             body.predicate.map(|predicate| self.expression(predicate)).transpose()?;
@@ -169,15 +173,60 @@ impl Lowering<'_> {
         Ok(slot)
     }
 
-    fn order(
+    /// The sort keys that repeat projected expressions whose names the columns shadow, as in
+    /// `RETURN n.i AS n ORDER BY n.i`: they mean the columns. `None` for each other key.
+    fn repeated_keys(
         &mut self,
         order: Option<&ast::Order>,
         items: &[ProjectionItem],
         after: &[ProjectionItem],
+        shadowing: &[Slot],
+    ) -> Result<Vec<Option<Expression>>> {
+        let order = order.map(|order| order.items.as_slice()).unwrap_or_default();
+        if shadowing.is_empty() {
+            return Ok(vec![None; order.len()]);
+        }
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let known = self.aggregates.clone();
+            // A key that only makes sense with the names of the columns is lowered later.
+            let lowered = self.item(&item.expression);
+            let Ok((mut expression, _)) = lowered else {
+                self.aggregates = known;
+                keys.push(None);
+                continue;
+            };
+            self.in_terms_of(items, &mut expression)?;
+            self.in_terms_of(after, &mut expression)?;
+            let (mut is_shadowed, mut has_subquery) = (false, false);
+            for_each_slot(
+                &expression,
+                &mut |slot| is_shadowed |= shadowing.contains(&slot),
+                &mut |_| has_subquery = true,
+            );
+            is_shadowed |= has_subquery;
+            if is_shadowed {
+                self.aggregates = known;
+            }
+            keys.push((!is_shadowed).then_some(expression));
+        }
+        Ok(keys)
+    }
+
+    fn order(
+        &mut self,
+        order: Option<&ast::Order>,
+        repeated: Vec<Option<Expression>>,
+        items: &[ProjectionItem],
+        after: &[ProjectionItem],
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::new();
-        for item in order.map(|order| order.items.as_slice()).unwrap_or_default() {
-            let (mut expression, _) = self.item(&item.expression)?;
+        let order = order.map(|order| order.items.as_slice()).unwrap_or_default();
+        for (item, repeated) in order.iter().zip(repeated) {
+            let mut expression = match repeated {
+                Some(expression) => expression,
+                None => self.item(&item.expression)?.0,
+            };
             self.in_terms_of(items, &mut expression)?;
             self.in_terms_of(after, &mut expression)?;
             let descending = matches!(item.direction, Some(ast::SortDirection::Descending));

@@ -15,6 +15,7 @@ mod lower_projection;
 mod lower_update;
 mod names;
 mod precedence;
+mod removal;
 mod rewrite;
 mod scan;
 mod schema;
@@ -82,7 +83,7 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<ParsedSta
         let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
         return Ok(ParsedStatement { statement, parameters: Vec::new(), deep: false });
     }
-    let (statement, parameters) = stacker::grow(DEEP_STACK, || {
+    let lower::LoweredStatement { statement, parameters, .. } = stacker::grow(DEEP_STACK, || {
         // The parser is young. A text that makes it panic is refused without affecting other
         // requests.
         catch_unwind(AssertUnwindSafe(|| read(&source, explain, procedures))).unwrap_or_else(|_| {
@@ -134,7 +135,7 @@ fn read(
     source: &Source<'_>,
     explain: bool,
     procedures: &dyn Procedures,
-) -> Result<(Statement, Vec<Arc<str>>)> {
+) -> Result<lower::LoweredStatement> {
     let mut parse = decypher::Parse::from(source.text);
     if let Some(objection) = shape::objection(&parse, source) {
         return Err(objection);
@@ -158,8 +159,10 @@ fn read(
     if lowered.as_ref().is_err_and(|error| error.detail == Detail::LimitExceeded) {
         return lowered;
     }
+    let exported = lowered.as_ref().map_or(&[][..], |lowered| &lowered.exported);
     if let Err(found) = decypher::sema::analyze(&query)
-        && let Some(first) = found.errors.iter().find(|error| judge::is_for_the_text(error))
+        && let Some(first) =
+            found.errors.iter().find(|error| judge::is_for_the_text(error, exported))
     {
         return Err(judge::error(first, source));
     }
@@ -172,7 +175,7 @@ fn lower(
     source: &Source<'_>,
     columns: &columns::Columns,
     procedures: &dyn Procedures,
-) -> Result<(Statement, Vec<Arc<str>>)> {
+) -> Result<lower::LoweredStatement> {
     let [body] = bodies else {
         let message = "Expected exactly one statement per query";
         return Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message));

@@ -31,8 +31,8 @@ pub(super) struct Edit {
     pub(super) new: String,
 }
 
-/// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}` and `CALL
-/// (x) { … }`.
+/// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `CALL
+/// (x) { … }`, `REMOVE n[key]`, line breaks in strings and underscores in numbers.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
@@ -62,10 +62,47 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> 
             hint(text, tokens, index, &mut edits);
         } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
             scoped_call(text, tokens, index + 1, &mut edits);
+        } else if token.is_word(text, "REMOVE") && !is_name_place(tokens, index) {
+            super::removal::rewrite_removal(text, tokens, index, &mut edits);
+        } else {
+            literal(text, token, &mut edits);
         }
     }
     edits.sort_by_key(|edit| edit.from);
     apply(text, explain, &edits)
+}
+
+/// Line breaks in a string, which the parser takes for its end, and underscores between the digits
+/// of a number.
+fn literal(text: &str, token: &Token, edits: &mut Vec<Edit>) {
+    let written = text.get(token.span.clone()).unwrap_or_default();
+    let mut replace = |at: usize, new: &str| {
+        let from = token.span.start + at;
+        edits.push(Edit { from, to: from + 1, new: new.to_owned() });
+    };
+    match token.kind {
+        TokenKind::String => {
+            for (at, letter) in written.match_indices(['\n', '\r']) {
+                // A backslash before the line break belongs to it.
+                let before = written.get(..at).unwrap_or_default();
+                let escaped = before.len() - before.trim_end_matches('\\').len();
+                if escaped % 2 == 0 {
+                    replace(at, if letter == "\n" { "\\n" } else { "\\r" });
+                }
+            }
+        }
+        TokenKind::Number => {
+            let is_digit = |it: &u8| it.is_ascii_alphanumeric();
+            let follows = |at: usize| written.as_bytes().get(at + 1).is_some_and(is_digit);
+            let only_between = !written.ends_with('_') && !written.contains("__");
+            for (at, _) in written.match_indices('_').filter(|_| only_between) {
+                if follows(at) {
+                    replace(at, "");
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Whether these tokens continue a quantifier without a lower bound: the parser takes `{,3}` for
@@ -180,6 +217,17 @@ mod tests {
         assert_eq!(new("CALL () { RETURN 1 AS a } RETURN a"), "CALL { RETURN 1 AS a } RETURN a");
         assert_eq!(new("CALL db.labels()"), "CALL db.labels()");
         assert_eq!(new("RETURN 'a'||'b'"), "RETURN 'a'+ 'b'");
+        assert_eq!(new("RETURN 'a\nb\r\n', \"\n\""), "RETURN 'a\\nb\\r\\n', \"\\n\"");
+        assert_eq!(
+            new("RETURN 1_000, 0x_FF, 1.5_0, 1_, 1__0"),
+            "RETURN 1000, 0xFF, 1.50, 1_, 1__0"
+        );
+        assert_eq!(
+            new("MATCH (n) REMOVE n.a, n['b'], n:C, (n)[k] RETURN n"),
+            "MATCH (n) REMOVE n.a SET n['b'] = null REMOVE n:C SET (n)[k] = null RETURN n"
+        );
+        assert_eq!(new("REMOVE n[$k]"), "SET n[$k] = null");
+        assert_eq!(new("REMOVE n.a, n:B"), "REMOVE n.a, n:B");
         assert_eq!(new("(a)-->{,3}(b)-->{ , }(c {d: 1})"), "(a)-->{0,3}(b)-->{0 , }(c {d: 1})");
         let hinted = new("MATCH (n:A) USING INDEX n:A(b) WHERE n.b = 1 USING SCAN n:A RETURN n");
         let words: Vec<&str> = hinted.split_whitespace().collect();

@@ -20,6 +20,16 @@ pub fn component(value: &Value, key: &str) -> Option<Value> {
     }
 }
 
+/// Whether the value has this component, but its number exceeds 64 bits.
+pub fn is_beyond(value: &Value, key: &str) -> bool {
+    let is_scaled = match value {
+        Value::Duration(_) => matches!(key, "milliseconds" | "microseconds" | "nanoseconds"),
+        Value::DateTime(_) => key == "epochMillis",
+        _ => false,
+    };
+    is_scaled && component(value, key).is_none()
+}
+
 fn of_date(date: i64, key: &str) -> Option<i64> {
     let civil = calendar::civil(date);
     let quarter = calendar::quarter(civil.month);

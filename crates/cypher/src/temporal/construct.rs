@@ -2,7 +2,7 @@
 
 use super::fields::{self, malformed};
 use super::parse;
-use super::parts::{self, Kind, Parts};
+use super::parts::{self, DAY_SECONDS, Kind, Parts, SECOND};
 use super::zone::{UTC, Zone};
 use crate::context::StatementTime;
 use crate::error::Result;
@@ -89,7 +89,14 @@ pub(super) fn parsed(kind: Kind, text: &str) -> Result<Value> {
             let (time, offset, name) = parse::zoned_time(clock).ok_or_else(unreadable)?;
             parts.time = Some(time);
             parts.zone = match (name, offset) {
-                (Some(name), offset) => Some(Zone::named(name, offset)?),
+                (Some(name), offset) => {
+                    let zone = Zone::named(name, offset)?;
+                    if let (Some(date), Some(offset)) = (parts.date, offset) {
+                        let local = date * DAY_SECONDS + (time / SECOND) as i64;
+                        check_offset(&zone, local, offset, text)?;
+                    }
+                    Some(zone)
+                }
                 (None, offset) => offset.map(Zone::Offset),
             };
         }
@@ -97,6 +104,21 @@ pub(super) fn parsed(kind: Kind, text: &str) -> Result<Value> {
         None => {}
     }
     parts.value(kind)
+}
+
+/// Refuses an offset that the zone does not have at this local time: it is not known then which of
+/// the two was meant, and the instants differ. A local time that clocks skip has no offset of its
+/// own, and may be written with the one before.
+fn check_offset(zone: &Zone, local: i64, offset: i32, text: &str) -> Result<()> {
+    let instant = local.saturating_sub(i64::from(offset));
+    if zone.offset_at(instant) == offset || zone.instant(local) == instant {
+        return Ok(());
+    }
+    let message = format!(
+        "In '{text}' the offset is not that of the time zone, which has {} then.",
+        super::text::offset_text(zone.offset_at(instant))
+    );
+    Err(malformed(message))
 }
 
 /// A duration from a text or a map of amounts.

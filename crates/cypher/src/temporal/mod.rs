@@ -18,7 +18,7 @@ mod zone;
 
 pub use arithmetic::{minus, plus};
 pub use between::{Measure, between};
-pub use component::component;
+pub use component::{component, is_beyond};
 pub use construct::{duration, instant, now, point_in_time};
 pub use duration::{add, scale};
 pub use parts::Kind;

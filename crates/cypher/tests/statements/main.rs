@@ -5,6 +5,7 @@ mod cost;
 mod graph;
 mod indexes;
 mod limits;
+mod reports;
 mod serial;
 mod soup;
 mod types;
