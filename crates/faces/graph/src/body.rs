@@ -3,7 +3,7 @@
 use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -56,11 +56,47 @@ impl RefusedBody {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Members beside the statements are ignored, as by Neo4j: clients send some, such as `bookmarks`.
+#[derive(Default)]
 struct Body<'a> {
-    #[serde(borrow, default, deserialize_with = "counted")]
     statements: Vec<Object<Statement<'a>>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(BodyVisitor(PhantomData))
+    }
+}
+
+struct BodyVisitor<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for BodyVisitor<'a> {
+    type Value = Body<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Body::EXPECTED)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut statements, mut other) = (None, None);
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            if name == "statements" {
+                if statements.is_some() {
+                    return Err(A::Error::duplicate_field("statements"));
+                }
+                statements = Some(members.next_value::<Statements<'a>>()?.0);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+                other.get_or_insert(name);
+            }
+        }
+        match (statements, other) {
+            (Some(statements), _) => Ok(Body { statements }),
+            // Most likely a misspelt name.
+            (None, Some(name)) => Err(A::Error::unknown_field(&name, &["statements"])),
+            (None, None) => Ok(Body::default()),
+        }
+    }
 }
 
 impl ObjectKind for Body<'_> {
@@ -68,7 +104,6 @@ impl ObjectKind for Body<'_> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Statement<'a> {
     #[serde(borrow)]
     statement: Cow<'a, str>,
@@ -84,11 +119,13 @@ impl ObjectKind for Statement<'_> {
     const EXPECTED: &'static str = "an object with `statement`";
 }
 
-/// Reads statements as long as there are not too many.
-fn counted<'de: 'a, 'a, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<Object<Statement<'a>>>, D::Error> {
-    deserializer.deserialize_seq(CountedVisitor(PhantomData))
+/// Statements, read as long as there are not too many.
+struct Statements<'a>(Vec<Object<Statement<'a>>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Statements<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(CountedVisitor(PhantomData)).map(Statements)
+    }
 }
 
 struct CountedVisitor<'a>(PhantomData<&'a ()>);
@@ -219,6 +256,13 @@ mod tests {
     }
 
     #[test]
+    fn members_that_mean_nothing_here_are_ignored() {
+        let body = br#"{"bookmarks":["a"],"statements":[{"statement":"x","params":{"a":1},"y":[]}],"z":{"q":1}}"#;
+        let read = read(body, 10_000).unwrap();
+        assert_eq!((read[0].text.as_str(), read[0].parameters.len()), ("x", 0));
+    }
+
+    #[test]
     fn floats_may_be_as_large_as_floats_are() {
         let body = br#"{"statements":[{"statement":"x","parameters":{"a":[1e30,-18446744073709551616.0,9E18,"18446744073709551616"],"18446744073709551616":-9223372036854775808}}]}"#;
         let read = read(body, 10_000).unwrap();
@@ -240,6 +284,7 @@ mod tests {
             ("{", "parse"),
             ("nope", "parse"),
             (r#"{"foo":1}"#, "foo"),
+            (r#"{"statements":[],"statements":[]}"#, "duplicate"),
             ("[]", "expected an object with `statements`"),
             ("[[]]", "expected an object with `statements`"),
             ("3", "expected an object with `statements`"),

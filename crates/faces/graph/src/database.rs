@@ -6,10 +6,8 @@ use crate::fresh::{Purpose, fresh};
 use crate::render::push_string;
 use std::io::Write as _;
 use std::sync::Arc;
+use wellspring_cypher::NEO4J_VERSION;
 use wellspring_host::http::{Answer, Request, Response};
-
-/// The supported version of Neo4j's HTTP API, as clients ask for it.
-const NEO4J_VERSION: &str = "5.26.0";
 
 impl GraphFace {
     /// The server's URL for its client.

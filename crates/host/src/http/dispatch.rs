@@ -265,7 +265,11 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
         }
         Lookup::Nothing => {
             let detail = format!("{path} is not a route; GET /openapi.json lists all routes");
-            Err(Box::new(problem::NOT_FOUND.because(detail).into()))
+            let problem = problem::NOT_FOUND.because(detail);
+            Err(Box::new(match host.routes.neighbour(path) {
+                Some(face) => (face.render)(problem),
+                None => problem.into(),
+            }))
         }
     }
 }

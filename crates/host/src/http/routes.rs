@@ -247,6 +247,15 @@ impl Routes {
         Lookup::Nothing
     }
 
+    /// The face with routes that begin as this path does, which is none itself: its clients expect
+    /// problems in its form, also of routes that it does not have.
+    pub fn neighbour(&self, path: &str) -> Option<&'static Declaration> {
+        let first = |path: &str| path.split('/').nth(1).unwrap_or_default().to_owned();
+        let word = first(path);
+        let begins = |entry: &&Entry| !word.is_empty() && first(entry.route.path) == word;
+        self.entries.iter().find(begins).map(|entry| entry.face)
+    }
+
     fn pick(&self, methods: &Methods, method: &str, log: String, params: [String; 2]) -> Lookup {
         let Some(&(_, route)) = methods.iter().find(|(m, _)| *m == method) else {
             let mut allow: Vec<&str> = methods.iter().map(|(m, _)| *m).collect();
