@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::context::{Budget, Context, Names, Parameters, Patterns, StatementTime, Subqueries};
+use crate::context::{
+    Budget, Context, Known, Names, Parameters, Patterns, StatementTime, Subqueries,
+};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::execute;
 use crate::ir::{SchemaChange, StatementBody};
@@ -174,11 +176,13 @@ fn run_query(
         budget,
         patterns: Patterns::default(),
         names: Names::default(),
+        known: Known::default(),
         subqueries: plan,
     };
     execute::run_query(query, &mut row, &mut context, &mut |columns, _, context| {
         rows(columns, context.transaction, context.budget)
     })?;
+    context.known.close(context.budget);
     Ok(())
 }
 

@@ -2,12 +2,15 @@
 //! row.
 
 mod budget;
+mod known;
 mod names;
 mod patterns;
 mod pool;
 mod sort;
 
 pub use budget::{Budget, Stop};
+pub use known::Known;
+pub(crate) use known::{JoinState, JoinTable, LONG_LIST};
 pub use names::Names;
 pub use patterns::{MOST_PATTERN_BYTES, Patterns};
 pub use pool::{Grant, Pool, PoolEmpty};
@@ -41,6 +44,8 @@ pub struct Context<'a> {
     pub patterns: Patterns,
     /// Names looked up so far; empty at first.
     pub names: Names,
+    /// Tables made so far; empty at first.
+    pub known: Known,
     /// The evaluator of subqueries.
     pub subqueries: &'a dyn Subqueries,
 }

@@ -1,27 +1,27 @@
 //! Comprehensions, quantifiers and `reduce`: expressions that declare variables.
 
+use super::items::Items;
 use super::{arithmetic, assign, nested, truth};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::ir::{
     BinaryOperator, Expression, ListComprehension, Quantifier, Quantity, Reduce, Slot,
 };
-use crate::value::{List, Value};
-use std::sync::Arc;
+use crate::value::Value;
 
 /// The elements of a list; `None` for null.
 fn elements(
     list: &Expression,
     row: &mut [Value],
     context: &mut Context<'_>,
-) -> Result<Option<Arc<List>>> {
-    match nested(list, row, context)? {
-        Value::Null => Ok(None),
-        Value::List(items) => Ok(Some(items)),
-        other => Err(Error::type_error(
+) -> Result<Option<Items>> {
+    match Items::of(list, row, context)? {
+        Items::Nothing => Ok(None),
+        Items::Single(other) => Err(Error::type_error(
             Detail::InvalidArgumentType,
             format!("Expected a List, not {}.", other.type_name()),
         )),
+        items => Ok(Some(items)),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn comprehension(
 ) -> Result<Value> {
     let Some(items) = elements(&comprehension.list, row, context)? else { return Ok(Value::Null) };
     let mut results = Vec::new();
-    for item in items.iter() {
+    for item in items {
         context.budget.charge_steps(1)?;
         assign(comprehension.variable, item.clone(), row)?;
         if let Some(predicate) = &comprehension.predicate
@@ -43,7 +43,7 @@ pub(super) fn comprehension(
         context.budget.charge_bytes(size_of::<Value>() as u64)?;
         results.push(match &comprehension.result {
             Some(result) => nested(result, row, context)?,
-            None => item.clone(),
+            None => item,
         });
     }
     Value::list(results).bounded()
@@ -56,9 +56,9 @@ pub(super) fn quantifier(
 ) -> Result<Value> {
     let Some(items) = elements(&quantifier.list, row, context)? else { return Ok(Value::Null) };
     let (mut met, mut unknown) = (0_usize, false);
-    for item in items.iter() {
+    for item in items {
         context.budget.charge_steps(1)?;
-        assign(quantifier.variable, item.clone(), row)?;
+        assign(quantifier.variable, item, row)?;
         match (truth(&nested(&quantifier.predicate, row, context)?)?, quantifier.quantity) {
             (Some(true), Quantity::Any) => return Ok(Value::Boolean(true)),
             (Some(true), Quantity::None) | (Some(false), Quantity::All) => {
@@ -90,11 +90,11 @@ pub(super) fn reduce(
     let Some(items) = elements(&reduce.list, row, context)? else { return Ok(Value::Null) };
     let mut accumulated = nested(&reduce.initial, row, context)?;
     let mut taken = 0;
-    for item in items.iter() {
+    for item in items {
         context.budget.charge_steps(1)?;
         let left = context.budget.bytes_left();
         assign(reduce.accumulator, accumulated, row)?;
-        assign(reduce.variable, item.clone(), row)?;
+        assign(reduce.variable, item, row)?;
         accumulated = match appended(reduce) {
             // The accumulator is taken out of the row, so that an unshared list grows in place.
             Some(addend) => {

@@ -1,9 +1,9 @@
 //! Operators on two values: three-valued logic, comparison, and dispatch to the others.
 
 use super::{arithmetic, nested, text};
-use crate::context::Context;
+use crate::context::{Context, LONG_LIST};
 use crate::error::{Detail, Error, Result};
-use crate::ir::{BinaryOperator, Comparison, Expression};
+use crate::ir::{BinaryOperator, Comparison, Expression, for_each_child};
 use crate::value::{Standing, Value, compare, equals};
 use std::cmp::Ordering;
 
@@ -50,6 +50,10 @@ pub(super) fn binary(
             let (left, right) = (truth(&left)?, truth(&right)?);
             Ok(left.zip(right).map(|(left, right)| left != right).into())
         }
+        BinaryOperator::In => {
+            let right = searched(right, row, context)?;
+            contained(&left, &right, context)
+        }
         _ => {
             let right = nested(right, row, context)?;
             of_values(operator, left, right, context)
@@ -70,7 +74,6 @@ fn of_values(
         BinaryOperator::Divide => arithmetic::divide(&left, &right),
         BinaryOperator::Modulo => arithmetic::modulo(&left, &right),
         BinaryOperator::Power => arithmetic::power(&left, &right),
-        BinaryOperator::In => contained(&left, &right, context),
         BinaryOperator::StartsWith => {
             text::pair(&left, &right, context, |text, part| text.starts_with(part))
         }
@@ -81,10 +84,47 @@ fn of_values(
             text::pair(&left, &right, context, |text, part| text.contains(part))
         }
         BinaryOperator::Matches => text::matches(&left, &right, context),
-        BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor => {
+        BinaryOperator::In | BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor => {
             Err(Error::defect("A logical operator among the others."))
         }
     }
+}
+
+/// The list on the right of `IN`: evaluated once, if it is the same for all rows.
+fn searched(list: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<Value> {
+    let may_be_long = match list {
+        Expression::List(items) => items.len() >= LONG_LIST,
+        Expression::Function(..) => true,
+        _ => false,
+    };
+    if !may_be_long {
+        return nested(list, row, context);
+    }
+    let address = std::ptr::from_ref(list).addr();
+    match context.known.constant(address) {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => nested(list, row, context),
+        Err(()) => {
+            let value = nested(list, row, context)?;
+            let kept = reads_no_row(list).then(|| value.clone());
+            context.known.keep_constant(address, kept, context.budget)?;
+            Ok(value)
+        }
+    }
+}
+
+/// Whether an expression has the same value for all rows.
+fn reads_no_row(expression: &Expression) -> bool {
+    let own = match expression {
+        Expression::Variable(_) | Expression::Subquery(_) => false,
+        Expression::Function(name, _) => {
+            crate::functions::lookup(name).is_some_and(|function| function.repeatable)
+        }
+        _ => true,
+    };
+    let mut all = own;
+    for_each_child(expression, &mut |child| all &= reads_no_row(child));
+    all
 }
 
 /// `element IN list`
@@ -97,6 +137,11 @@ fn contained(element: &Value, list: &Value, context: &mut Context<'_>) -> Result
             return Err(Error::type_error(Detail::InvalidArgumentType, message));
         }
     };
+    if items.len() >= LONG_LIST
+        && let Some(found) = context.known.contains(items, element, context.budget)?
+    {
+        return Ok(found.into());
+    }
     context.budget.charge_steps(items.len() as u64)?;
     let is_large = element.steps() > 0;
     let mut so_far = Some(false);

@@ -2,11 +2,13 @@
 
 mod access;
 mod arithmetic;
+mod items;
 mod lists;
 mod logic;
 mod text;
 mod types;
 
+pub(crate) use items::held;
 pub use logic::truth;
 
 use crate::context::Context;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::join::joined;
 use super::pipeline::{Flow, Next, set};
 use crate::context::Context;
 use crate::error::Result;
@@ -10,7 +11,9 @@ use crate::ir::{Expression, Slot};
 use crate::plan::{
     RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue, StoredCount,
 };
-use crate::value::{Distinct, DistinctSet, NodeId, RelationshipId, Value, to_property};
+use crate::value::{
+    Distinct, DistinctSet, NodeId, RelationshipId, Value, from_property, meets_by_hash, to_property,
+};
 use wellspring_graph::{Name, NodeScan, Value as Property};
 
 pub(super) fn scan(
@@ -19,6 +22,15 @@ pub(super) fn scan(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
+    let by_index = match &scan.source {
+        ScanSource::Seek(seeks) => seeks.iter().any(|seek| has_index(seek, context)),
+        _ => false,
+    };
+    if let Some(join) = scan.join.as_ref().filter(|_| !by_index)
+        && let Some(flow) = joined(join, scan.slot, row, context, next)?
+    {
+        return Ok(flow);
+    }
     match &scan.source {
         ScanSource::All => {
             let nodes = context.transaction.scan_nodes();
@@ -75,6 +87,11 @@ fn run_through(
     }
 }
 
+fn has_index(seek: &Seek, context: &Context<'_>) -> bool {
+    let transaction = &context.transaction;
+    transaction.has_index(transaction.name(&seek.label), transaction.name(&seek.key))
+}
+
 /// Looks up values, each once.
 fn seek(
     seeks: &[Seek],
@@ -87,10 +104,7 @@ fn seek(
     if several && let Some(nodes) = seek_by_all(seeks, row, context)? {
         return run_through(nodes, slot, row, context, next);
     }
-    let indexed = |seek: &&Seek| {
-        let transaction = &context.transaction;
-        transaction.has_index(transaction.name(&seek.label), transaction.name(&seek.key))
-    };
+    let indexed = |seek: &&Seek| has_index(seek, context);
     let chosen = if several { seeks.iter().find(indexed) } else { None };
     let Some(seek) = chosen.or(seeks.first()) else { return Ok(Flow::Continue) };
     let (label, key) = (context.transaction.name(&seek.label), context.transaction.name(&seek.key));
@@ -172,6 +186,8 @@ fn any_of(
 ) -> Result<BTreeSet<NodeId>> {
     let mut nodes = BTreeSet::new();
     let Value::List(items) = list else { return Ok(nodes) };
+    // Without one, all nodes with the label are looked at, once for all values.
+    let by_index = context.transaction.has_index(label, key);
     let before = context.budget.bytes_left();
     let mut sought = DistinctSet::default();
     let mut found = Vec::new();
@@ -183,12 +199,35 @@ fn any_of(
         if !sought.insert(Distinct::of([item.clone()])) {
             continue;
         }
+        if !by_index {
+            context.transaction.note_lookup(label, key, &value);
+            continue;
+        }
         let mut scan = context.transaction.seek_nodes(label, key, &value);
         loop {
             let progress = scan.fill(context.transaction, &mut found);
             context.budget.charge_steps(1 + progress.examined as u64)?;
             context.budget.charge_bytes(found.len() as u64 * 16)?;
             nodes.extend(found.drain(..));
+            if progress.is_finished {
+                break;
+            }
+        }
+    }
+    if !by_index && !sought.is_empty() {
+        let mut scan = context.transaction.scan_label_for_lookups(label);
+        loop {
+            let progress = scan.fill(context.transaction, &mut found);
+            context.budget.charge_steps(1 + progress.examined as u64)?;
+            for node in found.drain(..) {
+                let value = context.transaction.node_property_for_lookups(node, key)?;
+                let Some(value) = value.map(from_property) else { continue };
+                context.budget.charge_steps(value.steps())?;
+                if !meets_by_hash(&value) || sought.contains(&Distinct::of([value])) {
+                    context.budget.charge_bytes(16)?;
+                    nodes.insert(node);
+                }
+            }
             if progress.is_finished {
                 break;
             }

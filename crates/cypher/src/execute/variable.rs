@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::expand::{direction, is_taken, names, node, unfit};
 use super::pipeline::{Flow, Next, get, set};
+use super::reach::Ends;
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
@@ -131,6 +132,10 @@ pub(super) fn expand(
     let steps = Steps::new(way, types, &expand.properties, row, context)?;
     if expand.bound {
         return along(expand, &steps, start, target, row, context, next);
+    }
+    if expand.ends_only {
+        let ends = Ends { expand, steps: &steps, start, target };
+        return ends.reach(row, context, next);
     }
     let mut walk = Walk { expand, target, chain: Vec::new() };
     if expand.length.from == 0 && walk.give(start, row, context, next)? == Flow::Stop {

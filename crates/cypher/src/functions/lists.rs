@@ -48,7 +48,29 @@ pub(super) fn charge(context: &mut Context<'_>, length: usize) -> Result<()> {
 const LONGEST_RANGE: u64 = 1 << 32;
 
 /// `range(start, end, step)`, both ends included.
-fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+/// Integers at equal distances, made one by one.
+pub struct Range {
+    next: i64,
+    step: i64,
+    left: u64,
+}
+
+impl Iterator for Range {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        self.left = self.left.checked_sub(1)?;
+        let next = self.next;
+        self.next = next.wrapping_add(self.step);
+        Some(next)
+    }
+}
+
+/// The integers of `range()`, whose arguments are not null.
+///
+/// # Errors
+/// Arguments that are no integers, or a step of zero.
+pub fn range_of(arguments: &[Value]) -> Result<Range> {
     let bound = |index: usize, otherwise: Option<i64>| match (arguments.get(index), otherwise) {
         (Some(Value::Integer(integer)), _) => Ok(*integer),
         (None, Some(integer)) => Ok(integer),
@@ -69,13 +91,13 @@ fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
         let message = format!("range() returns at most {LONGEST_RANGE} numbers.");
         return Err(Error::argument(Detail::LimitExceeded, message));
     }
+    Ok(Range { next: start, step, left: length })
+}
+
+fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+    let range = range_of(arguments)?;
+    let length = range.left;
     context.budget.charge_steps(length)?;
     context.budget.charge_bytes(length.saturating_mul(size_of::<Value>() as u64))?;
-    let mut items = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    let mut next = start;
-    for _ in 0..length {
-        items.push(Value::Integer(next));
-        next = next.wrapping_add(step);
-    }
-    Ok(Value::list(items))
+    Ok(Value::list(range.map(Value::Integer).collect()))
 }

@@ -16,6 +16,7 @@ mod text;
 pub use aggregation::{Accumulator, Aggregate, aggregate};
 pub use catalogue::{Function, functions, lookup};
 pub use entity::properties;
+pub use lists::{Range, range_of};
 
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Value;

@@ -44,6 +44,8 @@ pub struct NodePattern {
 pub struct RelationshipPattern {
     /// Its slot (a list if it has a length); unnamed relationships have one too.
     pub slot: Slot,
+    /// Whether it has a name.
+    pub has_name: bool,
     /// Whether the slot is bound before this clause.
     pub bound: bool,
     /// Its possible types; empty for any.

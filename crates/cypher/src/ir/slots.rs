@@ -36,7 +36,8 @@ pub fn replace_all(
     for_each_child_mut(expression, &mut |child| replace_all(child, replacement));
 }
 
-fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
+/// Calls `visit` for every expression directly in this one.
+pub fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
     // Both walks visit the same children; this one only reads.
     match expression {
         Expression::Property(a, _)

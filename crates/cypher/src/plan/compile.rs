@@ -4,7 +4,8 @@ use super::operator::{Operator, Pipeline, ProcedureCall, QueryPlan, SubqueryPlan
 use super::{matching, projecting, writing};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::{
-    CallProcedure, Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody, Subquery,
+    CallProcedure, Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody,
+    Subquery, SubqueryKind,
 };
 use crate::procedure::Procedures;
 
@@ -14,11 +15,11 @@ pub(crate) fn compile(
     procedures: &dyn Procedures,
 ) -> Result<(Option<QueryPlan>, Vec<SubqueryPlan>)> {
     let subqueries = statement.subqueries.iter().map(|Subquery { kind, query }| {
-        let query = compile_query(query, procedures)?;
+        let query = compile_query(query, *kind == SubqueryKind::Exists, procedures)?;
         Ok(SubqueryPlan { kind: *kind, query })
     });
     let query = match &statement.body {
-        StatementBody::Query(query) => Some(compile_query(query, procedures)?),
+        StatementBody::Query(query) => Some(compile_query(query, false, procedures)?),
         StatementBody::Schema(_) => None,
     };
     Ok((query, subqueries.collect::<Result<_>>()?))
@@ -41,12 +42,14 @@ pub(crate) fn writes(query: &Query) -> bool {
     })
 }
 
-fn compile_query(query: &Query, procedures: &dyn Procedures) -> Result<QueryPlan> {
-    let branches = query
-        .branches
-        .iter()
-        .map(|branch| Ok((compile_single(branch, procedures)?, branch.result.clone())));
+/// The plan of a query; `once`: whether repeated rows do not matter.
+fn compile_query(query: &Query, once: bool, procedures: &dyn Procedures) -> Result<QueryPlan> {
     let distinct = !query.all && query.branches.len() > 1;
+    let branches = query.branches.iter().map(|branch| {
+        let mut pipeline = compile_single(branch, procedures)?;
+        super::ends::use_ends(&mut pipeline, once || distinct, branch.result.as_deref());
+        Ok((pipeline, branch.result.clone()))
+    });
     Ok(QueryPlan { branches: branches.collect::<Result<_>>()?, distinct })
 }
 
@@ -182,7 +185,7 @@ impl Compiler {
                     self.before_writing(visible, WriteKind::Changed);
                 }
                 let (query, introduced) =
-                    (compile_query(&call.query, procedures)?, call.introduced.clone());
+                    (compile_query(&call.query, false, procedures)?, call.introduced.clone());
                 self.single &= introduced.is_empty();
                 self.push(Operator::Call { query, introduced });
             }

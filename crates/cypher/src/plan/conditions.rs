@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::operator::SoughtValue;
-use crate::ir::{BinaryOperator, Comparison, Expression, Quantity, Slot, for_each_slot};
+use super::operator::{JoinKey, SoughtValue};
+use crate::functions::lookup;
+use crate::ir::{
+    BinaryOperator, Comparison, Expression, Quantity, Slot, for_each_child, for_each_slot,
+};
 
 /// A condition still to be placed.
 #[derive(Debug)]
@@ -89,6 +92,26 @@ impl Condition {
         self.wanted(&is_id, open).map(|found| found.1)
     }
 
+    /// The equality of an expression over the slot alone and a value that reads nothing open.
+    pub(super) fn join(&self, slot: Slot, open: &HashSet<Slot>) -> Option<JoinKey> {
+        let Expression::Comparison(left, rest) = &self.expression else { return None };
+        let [(Comparison::Equal, right)] = rest.as_slice() else { return None };
+        let is_key = |side: &Expression| reads_only(side, slot);
+        let (key, wanted) = match (is_key(left), is_key(right)) {
+            (true, _) => (&**left, right),
+            (_, true) => (right, &**left),
+            _ => return None,
+        };
+        let property = match key {
+            Expression::Property(subject, key) if **subject == Expression::Variable(slot) => {
+                Some(key.clone())
+            }
+            _ => None,
+        };
+        let usable = is_closed(wanted, open) && is_repeatable(wanted);
+        usable.then(|| JoinKey { key: key.clone(), property, wanted: wanted.clone() })
+    }
+
     /// The values that the expression recognized by `is_it` must equal.
     fn wanted<T>(
         &self,
@@ -121,6 +144,29 @@ fn is_closed(expression: &Expression, open: &HashSet<Slot>) -> bool {
         subquery = true
     });
     closed && !subquery
+}
+
+/// Whether an expression reads this slot and nothing else of the row, and always has the same
+/// value for the same node.
+fn reads_only(expression: &Expression, slot: Slot) -> bool {
+    let (mut reads, mut others, mut subquery) = (false, false, false);
+    for_each_slot(
+        expression,
+        &mut |read| if read == slot { reads = true } else { others = true },
+        &mut |_| subquery = true,
+    );
+    reads && !others && !subquery && is_repeatable(expression)
+}
+
+/// Whether it calls no function such as `rand()`.
+pub(crate) fn is_repeatable(expression: &Expression) -> bool {
+    let own = match expression {
+        Expression::Function(name, _) => lookup(name).is_some_and(|function| function.repeatable),
+        _ => true,
+    };
+    let mut all = own;
+    for_each_child(expression, &mut |child| all &= is_repeatable(child));
+    all
 }
 
 /// Splits a conjunction into its parts.

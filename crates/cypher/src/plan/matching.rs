@@ -31,7 +31,7 @@ pub(super) struct Planner<'p, 'c> {
     pub(super) edges: Vec<Edge<'p>>,
     pub(super) nodes: Vec<&'p NodePattern>,
     /// Planned relationships, which later ones must differ from.
-    walked: Vec<Slot>,
+    walked: Vec<&'p RelationshipPattern>,
     paths: Vec<PathAssembly>,
 }
 
@@ -196,8 +196,8 @@ impl<'p> Planner<'p, '_> {
         let direction =
             if forward { relationship.direction } else { relationship.direction.reversed() };
         let bound = relationship.bound || !self.open.contains(&relationship.slot);
-        let unlike =
-            self.walked.iter().copied().filter(|slot| *slot != relationship.slot).collect();
+        let unlike = self.walked.iter().filter(|it| may_be_one(it, relationship));
+        let unlike = unlike.map(|it| it.slot).collect();
         let connection = Connection {
             from: from.slot,
             from_bound: !self.open.contains(&from.slot),
@@ -208,7 +208,7 @@ impl<'p> Planner<'p, '_> {
             types: relationship.types.clone(),
             unlike,
         };
-        self.walked.push(relationship.slot);
+        self.walked.push(relationship);
         self.open.remove(&from.slot);
         self.open.remove(&to.slot);
         self.open.remove(&relationship.slot);
@@ -235,8 +235,18 @@ impl<'p> Planner<'p, '_> {
                 length,
                 properties: properties(),
                 reversed: !forward,
+                has_name: relationship.has_name,
+                ends_only: false,
             }),
         };
         self.compiler.push(operator);
     }
+}
+
+/// Whether two elements of a pattern could match the same relationship.
+fn may_be_one(one: &RelationshipPattern, other: &RelationshipPattern) -> bool {
+    let apart = !one.types.is_empty()
+        && !other.types.is_empty()
+        && !one.types.iter().any(|name| other.types.contains(name));
+    one.slot != other.slot && !apart
 }

@@ -8,6 +8,7 @@
 mod compile;
 mod conditions;
 mod counts;
+mod ends;
 mod matching;
 mod operator;
 mod projecting;
@@ -16,7 +17,7 @@ mod writing;
 
 pub(crate) use compile::{compile, writes};
 pub(crate) use operator::{
-    Aggregation, Connection, Creation, Expand, ExpandVariable, MergeOperator, Operator,
+    Aggregation, Connection, Creation, Expand, ExpandVariable, Join, MergeOperator, Operator,
     PathAssembly, Pipeline, ProcedureCall, QueryPlan, RelationshipScan, RelationshipSource, Scan,
     ScanSource, Seek, ShortestPath, SortOperator, SoughtValue, StoredCount, SubqueryPlan,
 };

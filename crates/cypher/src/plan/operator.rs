@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::functions::Aggregate;
 use crate::ir::{
     Delete, Direction, Expression, Length, ProjectionItem, Properties, RemoveItem, SetItem,
-    Shortest, Slot, SortKey, SubqueryKind,
+    Shortest, Slot, SortKey, SubqueryKind, for_each_slot,
 };
 use crate::procedure::Procedure;
 
@@ -164,6 +164,51 @@ pub(crate) struct Scan {
     pub(crate) slot: Slot,
     /// The source of the nodes.
     pub(crate) source: ScanSource,
+    /// What every node must equal, if the scan is to be repeated row by row.
+    pub(crate) join: Option<Join>,
+}
+
+impl Scan {
+    /// Calls `visit` for every expression that it evaluates.
+    pub(crate) fn for_each_value(&self, visit: &mut dyn FnMut(&Expression)) {
+        let mut sought = |wanted: &SoughtValue| match wanted {
+            SoughtValue::One(value) | SoughtValue::AnyOf(value) => visit(value),
+        };
+        match &self.source {
+            ScanSource::All | ScanSource::Label(_) => {}
+            ScanSource::Seek(seeks) => seeks.iter().for_each(|seek| sought(&seek.wanted)),
+            ScanSource::Ids(wanted) => sought(wanted),
+        }
+        self.join.iter().flat_map(|join| &join.equal).for_each(|it| visit(&it.wanted));
+    }
+}
+
+/// Equalities between a node and what is known before it. From the second row on they are answered
+/// by a table of all nodes, unless an index answers them.
+pub(crate) struct Join {
+    /// The label of the nodes; all nodes without one.
+    pub(crate) label: Option<Arc<str>>,
+    /// The equalities. All are properties with a label, or the first is something else.
+    pub(crate) equal: Vec<JoinKey>,
+}
+
+/// One equality of a join.
+pub(crate) struct JoinKey {
+    /// An expression over the node alone.
+    pub(crate) key: Expression,
+    /// Its property, if it is nothing but one.
+    pub(crate) property: Option<Arc<str>>,
+    /// The value that it must equal.
+    pub(crate) wanted: Expression,
+}
+
+impl JoinKey {
+    /// Whether the value differs from row to row.
+    pub(crate) fn varies(&self) -> bool {
+        let mut reads = false;
+        for_each_slot(&self.wanted, &mut |_| reads = true, &mut |_| {});
+        reads
+    }
 }
 
 /// The source of a node scan.
@@ -265,6 +310,10 @@ pub(crate) struct ExpandVariable {
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
     /// Walked from its end, so the list is reversed.
     pub(crate) reversed: bool,
+    /// Whether the list has a name.
+    pub(crate) has_name: bool,
+    /// Only the nodes at its end are of interest, each once.
+    pub(crate) ends_only: bool,
 }
 
 /// The shortest chain of steps between bound nodes.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::conditions::Condition;
 use super::matching::Planner;
 use super::operator::{
-    Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue,
+    Join, JoinKey, Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek,
+    SoughtValue,
 };
 use crate::ir::{Expression, NodePattern, RelationshipPattern, Slot};
 
@@ -72,7 +73,8 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
 /// A score for the conditions on a node: the higher, the fewer candidates.
 fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
     let labelled = labels_of(conditions, slot).next().is_some();
-    let equal = conditions.iter().any(|it| it.property(slot, open).is_some());
+    let joins = |it: &Condition| it.join(slot, open).is_some_and(|key| key.varies());
+    let equal = conditions.iter().any(|it| it.property(slot, open).is_some() || joins(it));
     match (id_of(conditions, slot, open).is_some(), labelled, equal) {
         (true, ..) => 4,
         (false, true, true) => 3,
@@ -149,8 +151,30 @@ fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
         let asked = Expression::HasLabels(subject, vec![label.clone()]);
         planner.conditions.retain(|condition| condition.expression != asked);
     }
+    let join = match source {
+        ScanSource::Ids(_) => None,
+        _ => join(&planner.conditions, node.slot, labels.first().cloned(), &planner.open),
+    };
     planner.open.remove(&node.slot);
-    planner.compiler.push(Operator::Scan(Scan { slot: node.slot, source }));
+    planner.compiler.push(Operator::Scan(Scan { slot: node.slot, source, join }));
+}
+
+/// The equalities by which a table finds the nodes. Lookups of properties record what they ask
+/// for; other expressions have read every node. So properties are not joined by both.
+fn join(
+    conditions: &[Condition],
+    slot: Slot,
+    label: Option<Arc<str>>,
+    open: &HashSet<Slot>,
+) -> Option<Join> {
+    let equal = conditions.iter().filter_map(|condition| condition.join(slot, open));
+    let (mut properties, mut others): (Vec<JoinKey>, Vec<JoinKey>) =
+        equal.partition(|key| key.property.is_some());
+    if label.is_none() {
+        others.append(&mut properties);
+    }
+    let equal = if properties.is_empty() { others } else { properties };
+    (!equal.is_empty()).then_some(Join { label, equal })
 }
 
 /// The labels that the node must have according to the pattern or a condition.

@@ -169,6 +169,7 @@ impl Lowering<'_> {
         let properties = self.properties(detail.and_then(|detail| detail.properties.as_ref()))?;
         let variable = detail.and_then(|detail| detail.variable.as_ref());
         let (slot, bound) = self.bind(variable, known, introduced)?;
+        let has_name = variable.is_some();
         let types = detail.and_then(|detail| detail.types.as_ref());
         let types = types.map(std::slice::from_ref).unwrap_or_default();
         let types = self.labels(types, slot, true, relationship.span)?;
@@ -189,7 +190,8 @@ impl Lowering<'_> {
                 Direction::Either
             }
         };
-        Ok(RelationshipPattern { slot, bound, types: types.plain, direction, properties, length })
+        let types = types.plain;
+        Ok(RelationshipPattern { slot, has_name, bound, types, direction, properties, length })
     }
 
     /// The slot of an element, and whether it is bound already.

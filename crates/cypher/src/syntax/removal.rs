@@ -67,5 +67,5 @@ fn is_clause(text: &str, tokens: &[Token], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     let is_name = before.is_some_and(|it| matches!(it.kind, TokenKind::Symbol(b'.' | b':')));
     let word = |word: &&str| tokens.get(at).is_some_and(|token| token.is_word(text, word));
-    !is_name && (CLAUSES.iter().any(|clause| word(clause)) || word(&"FINISH"))
+    !is_name && (CLAUSES.iter().any(&word) || word(&"FINISH"))
 }

@@ -11,6 +11,23 @@ pub fn equivalent(left: &Value, right: &Value) -> bool {
     order(left, right) == Ordering::Equal
 }
 
+/// Whether every value that equals this one is equivalent to it, and none that does not: then a
+/// hash table finds what equals it. Null and NaN equal nothing, and neither do lists with them.
+pub fn meets_by_hash(value: &Value) -> bool {
+    match value {
+        Value::Boolean(_)
+        | Value::Integer(_)
+        | Value::String(_)
+        | Value::Node(_)
+        | Value::Relationship(_)
+        | Value::Date(_)
+        | Value::LocalDateTime(_) => true,
+        Value::Float(float) => !float.is_nan(),
+        Value::List(items) => items.iter().all(meets_by_hash),
+        _ => false,
+    }
+}
+
 /// Values as the key of a hash table, compared by equivalence. They are hashed once: a table that
 /// grows does not traverse its keys again.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ mod text;
 
 pub use compare::{Standing, compare, equals};
 pub use convert::{from_property, to_property};
-pub use equivalence::{Distinct, DistinctMap, DistinctSet, equivalent};
+pub use equivalence::{Distinct, DistinctMap, DistinctSet, equivalent, meets_by_hash};
 pub use nested::{List, MAX_DEPTH, Map, steps_of};
 pub use order::order;
 pub use path::Path;

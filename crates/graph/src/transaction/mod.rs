@@ -116,6 +116,12 @@ impl Transaction {
         self.base.is_kin(graph)
     }
 
+    /// Number of writes so far: what was read before is still so as long as it stays the same.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.writes.count
+    }
+
     /// Whether it has written anything, even without a net change.
     #[must_use]
     pub fn has_written(&self) -> bool {

@@ -66,6 +66,20 @@ impl Transaction {
         Ok(node_property(row, key))
     }
 
+    /// The same, for a table that answers lookups; each of them records what it asks for.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`]
+    pub fn node_property_for_lookups(
+        &self,
+        id: NodeId,
+        key: Name,
+    ) -> Result<Option<Value>, GraphError> {
+        let row = no_node(id, self.graph.node_row(id))?;
+        self.walk(Some(row));
+        Ok(node_property(row, key))
+    }
+
     /// A node's properties in unspecified order.
     ///
     /// # Errors

@@ -108,6 +108,17 @@ impl Transaction {
         NodeScan(self.graph.equality_source(SchemaSubject::Label(label), key, &value))
     }
 
+    /// The same nodes, for a table of a property's values that answers many such lookups. It
+    /// records nothing: each lookup does, by [`note_lookup`](Self::note_lookup).
+    pub fn scan_label_for_lookups(&self, label: Name) -> NodeScan {
+        NodeScan(Source::members(label))
+    }
+
+    /// Records a lookup that a table answers, as [`seek_nodes`](Self::seek_nodes) does.
+    pub fn note_lookup(&self, label: Name, key: Name, value: &Value) {
+        self.note(|footprint| footprint.equal(label, key, Canonical::new(value).hash()));
+    }
+
     /// Whether [`seek_nodes`](Self::seek_nodes) uses an index instead of scanning all nodes with
     /// the label.
     pub fn has_index(&self, label: Name, key: Name) -> bool {
