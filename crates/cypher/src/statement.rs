@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::context::{
-    Budget, Context, Known, Names, Parameters, Patterns, StatementTime, Subqueries,
+    Budget, Context, FoundTables, Names, Parameters, Patterns, StatementTime, Subqueries,
 };
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::execute;
@@ -176,7 +176,7 @@ fn run_query(
         budget,
         patterns: Patterns::default(),
         names: Names::default(),
-        known: Known::default(),
+        known: FoundTables::default(),
         subqueries: plan,
     };
     execute::run_query(query, &mut row, &mut context, &mut |columns, _, context| {

@@ -2,19 +2,19 @@
 //! row.
 
 mod budget;
-mod known;
 mod names;
 mod patterns;
 mod pool;
 mod sort;
+mod tables;
 
 pub use budget::{Budget, Stop};
-pub use known::Known;
-pub(crate) use known::{JoinState, JoinTable, LONG_LIST};
 pub use names::Names;
 pub use patterns::{MOST_PATTERN_BYTES, Patterns};
 pub use pool::{Grant, Pool, PoolEmpty};
 pub use sort::sorted;
+pub use tables::FoundTables;
+pub(crate) use tables::{JoinState, JoinTable, LONG_LIST};
 
 use crate::error::{Error, Result};
 use crate::value::Value;
@@ -45,7 +45,7 @@ pub struct Context<'a> {
     /// Names looked up so far; empty at first.
     pub names: Names,
     /// Tables made so far; empty at first.
-    pub known: Known,
+    pub known: FoundTables,
     /// The evaluator of subqueries.
     pub subqueries: &'a dyn Subqueries,
 }

@@ -30,7 +30,7 @@ fn value_of_row(expression: &Expression, row: &mut [Value], budget: &mut Budget)
         budget,
         patterns: Patterns::default(),
         names: Names::default(),
-        known: crate::context::Known::default(),
+        known: crate::context::FoundTables::default(),
         subqueries: &NoSubqueries,
     };
     evaluate(expression, row, &mut context)

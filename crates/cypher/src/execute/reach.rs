@@ -26,7 +26,7 @@ pub(super) struct Ends<'e> {
 
 /// How a node was reached: in so many steps, of which the first was this relationship.
 #[derive(Clone, Copy)]
-struct Reached {
+struct ReachedNode {
     level: u32,
     first: RelationshipId,
 }
@@ -46,7 +46,7 @@ impl Ends<'_> {
 
     fn search(
         &self,
-        reached: &mut HashMap<NodeId, Reached>,
+        reached: &mut HashMap<NodeId, ReachedNode>,
         row: &mut [Value],
         context: &mut Context<'_>,
         next: &mut Next<'_>,
@@ -80,7 +80,7 @@ impl Ends<'_> {
                     }
                     context.budget.charge_bytes(REACHED_BYTES)?;
                     let first = reached.get(&at).map_or(id, |it| it.first);
-                    reached.insert(other, Reached { level: level + 1, first });
+                    reached.insert(other, ReachedNode { level: level + 1, first });
                     if self.give(other, row, context, next)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
@@ -99,7 +99,7 @@ impl Ends<'_> {
     /// two ways that begin with different relationships must meet.
     fn cycle(
         &self,
-        reached: &HashMap<NodeId, Reached>,
+        reached: &HashMap<NodeId, ReachedNode>,
         at: NodeId,
         (id, other): (RelationshipId, NodeId),
         level: u32,

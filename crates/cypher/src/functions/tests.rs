@@ -141,7 +141,7 @@ fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
         budget: &mut Budget::new(100_000, 1 << 20, || None),
         patterns: Patterns::default(),
         names: Names::default(),
-        known: crate::context::Known::default(),
+        known: crate::context::FoundTables::default(),
         subqueries: &NoSubqueries,
     };
     use_it(&mut context)

@@ -10,7 +10,7 @@ use crate::functions::Aggregate;
 use crate::ir::{Expression, Slot, for_each_slot};
 
 /// What follows an operator.
-struct After {
+struct LaterUse {
     /// Whether rows that are alike have the effect of one.
     once: bool,
     /// The slots that are read.
@@ -19,7 +19,7 @@ struct After {
     reads_names: bool,
 }
 
-impl After {
+impl LaterUse {
     fn reads(&self, slot: Slot, has_name: bool) -> bool {
         self.reads.contains(&slot) || (has_name && self.reads_names)
     }
@@ -46,10 +46,10 @@ impl After {
 /// the end of the pipeline.
 pub(super) fn use_ends(pipeline: &mut Pipeline, once: bool, result: Option<&[Slot]>) {
     let reads = result.unwrap_or_default().iter().copied().collect();
-    mark(pipeline, &mut After { once, reads, reads_names: false });
+    mark(pipeline, &mut LaterUse { once, reads, reads_names: false });
 }
 
-fn mark(pipeline: &mut Pipeline, after: &mut After) {
+fn mark(pipeline: &mut Pipeline, after: &mut LaterUse) {
     let mut kept = Vec::with_capacity(pipeline.operators.len());
     for mut operator in std::mem::take(&mut pipeline.operators).into_iter().rev() {
         if matches!(&operator, Operator::Path(path) if !after.reads(path.slot, true)) {
@@ -63,7 +63,7 @@ fn mark(pipeline: &mut Pipeline, after: &mut After) {
 }
 
 /// Makes of what follows an operator what follows the one before it.
-fn pass(operator: &mut Operator, after: &mut After) {
+fn pass(operator: &mut Operator, after: &mut LaterUse) {
     match operator {
         Operator::Filter(predicate) => after.evaluate(predicate),
         Operator::Unwind { list, .. } => after.evaluate(list),

@@ -120,3 +120,33 @@ fn costs() {
     let all = "MATCH (a:L)-[:K]->(b) RETURN count(*)";
     measure("100,000 relationships", &mut graph, all, 10, false);
 }
+
+#[test]
+#[ignore = "a measurement"]
+fn costs_of_joins() {
+    for count in [20_000, 60_000] {
+        let mut graph = Graph::new();
+        let create = format!("UNWIND range(1, {count}) AS i CREATE (:Big {{i: i}})");
+        measure(&create, &mut graph, &create, 1, true);
+        for text in [
+            "MATCH (a:Big), (b:Big) WHERE b.i <= 500 AND a.i = b.i + 1 RETURN count(*)",
+            "MATCH (a:Big), (b:Big) WHERE a.i = b.i RETURN count(*)",
+            "UNWIND range(1, 20000) AS i MATCH (b:Big {i: i}) RETURN count(b)",
+            "MATCH (b:Big) WHERE b.i IN range(1000000, 1008000) RETURN count(b)",
+            "MATCH (b:Big) WHERE NOT b.i IN range(1000000, 1008000) RETURN count(b)",
+        ] {
+            measure(text, &mut graph, text, 1, false);
+        }
+    }
+    let mut graph = Graph::new();
+    for text in [
+        "UNWIND range(0, 40) AS i CREATE (:J {i: i})",
+        "MATCH (a:J),(b:J) WHERE b.i = a.i + 1 CREATE (a)-[:R]->(:M)-[:R]->(b), (a)-[:R]->(:M)-[:R]->(b)",
+    ] {
+        measure(text, &mut graph, text, 1, true);
+    }
+    let text = "MATCH (:J {i: 0})-[:R*1..80]->(q) RETURN count(DISTINCT q)";
+    measure(text, &mut graph, text, 1, false);
+    let text = "UNWIND range(1, 3000000) AS i RETURN count(i)";
+    measure(text, &mut graph, text, 1, false);
+}

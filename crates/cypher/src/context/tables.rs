@@ -11,7 +11,7 @@ use wellspring_graph::NodeId;
 /// Tables of a statement. Plans and expressions are known by their addresses, which stay unique
 /// while the statement runs.
 #[derive(Default)]
-pub struct Known {
+pub struct FoundTables {
     /// Of each scan with a join, the state and the number of writes that it is of.
     joins: HashMap<usize, (u64, JoinState)>,
     /// The lists that were searched last.
@@ -66,7 +66,7 @@ const KEPT_LISTS: usize = 8;
 /// Overhead of a value in a set.
 const ITEM_BYTES: u64 = 56;
 
-impl Known {
+impl FoundTables {
     /// The state of a join, if nothing was written since.
     pub(crate) fn join(&self, address: usize, writes: u64) -> Option<JoinState> {
         let (of, state) = self.joins.get(&address)?;
