@@ -53,11 +53,13 @@ enum BenchCommand {
     /// Apply the checks to tables of a published report
     Audit(offline::AuditArgs),
     /// Print a completion script for a shell
+    #[command(hide = true)] // for packages; the short help is a screen without them
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write manual pages, one for each form
+    #[command(hide = true)]
     Man {
         /// Directory to write to; must exist
         dir: PathBuf,
