@@ -2,7 +2,7 @@
 //! and the graph that it comes to agrees with itself.
 use std::sync::{Once, OnceLock};
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
-use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
+use wellspring_cypher::{BuiltIn, Environment, Flow, prepare};
 use wellspring_graph::{Graph, Transaction};
 
 fn execute(graph: &Graph, statement: &str) -> Option<Graph> {
@@ -15,7 +15,10 @@ fn execute(graph: &Graph, statement: &str) -> Option<Graph> {
     };
     let mut budget = Budget::new(50_000, 1 << 20, || None);
     let mut transaction = Transaction::writing(graph.clone());
-    run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _, _| Ok(Flow::Continue)).ok()?;
+    wellspring_cypher::run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _, _| {
+        Ok(Flow::Continue)
+    })
+    .ok()?;
     Some(transaction.finish().ok()?.into_graph())
 }
 
