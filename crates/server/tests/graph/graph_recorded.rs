@@ -299,3 +299,16 @@ fn missing_and_wrong_credentials_are_answered_as_recorded() {
         assert_eq!(asked, status == 401, "{shown:?}: {:?}", answer.headers);
     }
 }
+
+#[test]
+fn routes_of_older_clients_are_refused_in_a_form_that_shows_the_error() {
+    let server = Server::start();
+    let mut client = GraphClient::at(server.address);
+    let headers = [("Content-Type", "application/json")];
+    let body = br#"{"statements":[{"statement":"CREATE (:X)"}]}"#;
+    for path in ["data/transaction/commit", "data/transaction", "data/cypher", "neo4j/query/v2"] {
+        let path = format!("/db/{path}");
+        let answer = client.client.call("POST", &path, &headers, body).unwrap();
+        agrees(&answer, 404, json!([]), Some("Neo.ClientError.Request.Invalid"));
+    }
+}
