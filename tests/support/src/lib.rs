@@ -2,7 +2,7 @@
 //! with it, and what a test needs of the machine. The suites are `crates/server/tests`.
 
 #![allow(missing_docs, unreachable_pub)] // for tests alone
-#![allow(clippy::missing_panics_doc, clippy::must_use_candidate)]
+#![allow(clippy::new_without_default)]
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 pub mod account;

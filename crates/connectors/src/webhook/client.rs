@@ -6,14 +6,14 @@ use super::message::{IDEMPOTENCY_KEY, Message};
 use super::signature::Signer;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout_at};
 use wellspring_log::Clock;
 use wellspring_tls::ClientTerms;
@@ -193,10 +193,18 @@ impl Client {
         }
         let refusal = Refusal {
             status: head.status,
-            retry_after: head.headers.get(RETRY_AFTER).and_then(retry_after),
+            retry_after: self.retry_after(&head.headers),
             text: self.printable(&text),
         };
         (Outcome::Refused(refusal), ended)
+    }
+
+    /// How long the receiver asks to wait. A date of its counts from the time of its answer, if it
+    /// tells that: clocks differ.
+    fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
+        let date = |name| httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok();
+        let here = SystemTime::UNIX_EPOCH + Duration::from_micros(self.clock.wall_us());
+        retry_after(headers.get(RETRY_AFTER)?, date(DATE).unwrap_or(here))
     }
 
     /// The first characters of a text, without unprintable characters and credentials.
@@ -238,15 +246,16 @@ async fn drain(body: &mut Incoming, kept: &mut Vec<u8>, keep: usize) -> bool {
     }
 }
 
-/// The seconds of a `Retry-After`, at most five minutes. Dates are ignored because clocks differ.
-fn retry_after(value: &HeaderValue) -> Option<Duration> {
+/// The time until a `Retry-After`, in seconds or a date, at most five minutes.
+fn retry_after(value: &HeaderValue, answered: SystemTime) -> Option<Duration> {
+    let most = Duration::from_secs(LONGEST_RETRY_AFTER_S);
     let text = value.to_str().ok()?.trim();
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number that overflows also exceeds five minutes.
+        return Some(text.parse().map_or(most, Duration::from_secs).min(most));
     }
-    // A number that overflows also exceeds five minutes.
-    let seconds = text.parse().unwrap_or(u64::MAX).min(LONGEST_RETRY_AFTER_S);
-    Some(Duration::from_secs(seconds))
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(answered).unwrap_or_default().min(most))
 }
 
 #[cfg(test)]
@@ -255,12 +264,19 @@ mod tests {
 
     #[test]
     fn seconds_to_wait_are_understood_and_bounded() {
-        let read = |text: &str| retry_after(&HeaderValue::from_str(text).unwrap());
+        let answered = httpdate::parse_http_date("Wed, 21 Oct 2015 07:28:00 GMT").unwrap();
+        let read = |text: &str| retry_after(&HeaderValue::from_str(text).unwrap(), answered);
         assert_eq!(read("0"), Some(Duration::ZERO));
         assert_eq!(read(" 7 "), Some(Duration::from_secs(7)));
         assert_eq!(read("301"), Some(Duration::from_secs(300)));
         assert_eq!(read("99999999999999999999999"), Some(Duration::from_secs(300)));
-        for none in ["", "-1", "1.5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"] {
+        // In the three forms of dates, one of them past and one far ahead.
+        assert_eq!(read("Wed, 21 Oct 2015 07:28:03 GMT"), Some(Duration::from_secs(3)));
+        assert_eq!(read("Wednesday, 21-Oct-15 07:29:00 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(read("Wed Oct 21 07:28:01 2015"), Some(Duration::from_secs(1)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("Wed, 21 Oct 2026 07:28:00 GMT"), Some(Duration::from_secs(300)));
+        for none in ["", "-1", "1.5", "soon", "Wed, 99 Oct 2015 07:28:00 GMT"] {
             assert_eq!(read(none), None, "{none}");
         }
     }
