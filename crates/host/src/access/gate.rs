@@ -17,10 +17,10 @@ use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{IssuedToken, Tokens};
+use super::waiting::WaitingPlaces;
 use crate::cluster::{ClusterKey, NodeName};
 use crate::foreign_files::remedy;
 use crate::identity::Caller;
-use crate::limits::{Concurrent, ConcurrentShare, Keys};
 use crate::settings::ProcessConfig;
 use crate::stats;
 use crate::view::Live;
@@ -96,10 +96,6 @@ pub(crate) struct Pass {
     until_us: u64,
 }
 
-/// Requests of one address that may wait before they are authenticated. An application may have many
-/// behind one address; each takes some 17 KB of HTTP/2.
-const WAITING_PER_ADDRESS: u64 = 256;
-
 /// Authenticates and authorizes every request.
 pub struct Gate {
     live: Arc<Live<Access>>,
@@ -114,9 +110,7 @@ pub struct Gate {
     /// Whether accounts have been seen. The last account is never deleted, so this never becomes
     /// false again.
     closed: AtomicBool,
-    /// Requests that wait before they are authenticated, by address.
-    waiting: Concurrent,
-    addresses: Keys,
+    waiting: WaitingPlaces,
     open_caller: Arc<Principal>,
     unauthenticated: Arc<Principal>,
     /// Which pages are allowed.
@@ -174,8 +168,7 @@ impl Gate {
             caches,
             flights: Mutex::default(),
             closed: AtomicBool::new(false),
-            waiting: Concurrent::new(WAITING_PER_ADDRESS),
-            addresses: Keys::default(),
+            waiting: WaitingPlaces::new(),
             open_caller,
             unauthenticated,
             pages,
@@ -193,20 +186,9 @@ impl Gate {
         &self.live
     }
 
-    /// A place for a request that waits before it is authenticated.
-    ///
-    /// # Errors
-    /// 503: its address has as many already.
-    pub(crate) fn place_to_wait(
-        &self,
-        client: Option<IpAddr>,
-    ) -> Result<ConcurrentShare, Box<Problem>> {
-        self.waiting.hold(self.addresses.of_address(client)).ok_or_else(|| {
-            problem::TOO_MANY_WAITERS.because(format!(
-                "{WAITING_PER_ADDRESS} requests of this address wait for accounts already \
-                 (Wellspring-Min-System-Position)"
-            ))
-        })
+    /// Places for requests that wait before they are authenticated.
+    pub(crate) fn waiting(&self) -> &WaitingPlaces {
+        &self.waiting
     }
 
     /// The tokens.

@@ -43,6 +43,7 @@ mod test_issuer;
 pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
+mod waiting;
 
 pub use crate::identity::Holder;
 pub(crate) use gate::{Gate, GateRequest, Pass};

@@ -230,7 +230,7 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
             system.head()
         )));
     }
-    let _place = host.access.place_to_wait(request.client)?;
+    let _place = host.access.waiting().hold(request.client)?;
     let wait = accounts_wait(request.uri.query());
     match live.caught_up(least, wait).await {
         Ok(_) => Ok(()),

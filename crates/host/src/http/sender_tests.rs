@@ -159,16 +159,3 @@ async fn nobody_waits_for_accounts_that_cannot_come_or_without_credentials() {
     let wrong = ("authorization", HeaderValue::from_static("Bearer wrong"));
     assert_eq!(cluster.ask("/account?wait_ms=60000", &[at("99"), wrong]).await.0, 503);
 }
-
-#[tokio::test]
-async fn few_requests_of_an_address_wait_before_they_are_authenticated() {
-    let cluster = Cluster::new(None);
-    let gate = &cluster.server.host.access;
-    let [one, other] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|address| Some(IpAddr::from(address)));
-    let places: Vec<_> = (0..256).map(|_| gate.place_to_wait(one).unwrap()).collect();
-    let refused = gate.place_to_wait(one).unwrap_err();
-    assert!(std::ptr::eq(refused.kind, &crate::wire::problem::TOO_MANY_WAITERS));
-    assert!(gate.place_to_wait(other).is_ok());
-    drop(places);
-    assert!(gate.place_to_wait(one).is_ok());
-}
