@@ -173,7 +173,10 @@ impl Sequencer {
                         return Err(NotStaged::Unjudged(Box::new(unjudged)));
                     }
                     Round::Staged(found) => Some(found),
-                    Round::Durable(found) => return Ok(self.tell_obstacle(append, found, done)?),
+                    Round::Durable(found) => {
+                        let found = self.lease_first(&append, found);
+                        return Ok(self.tell_obstacle(append, found, done)?);
+                    }
                 },
             };
             let staging = lock(&self.staging);
@@ -185,6 +188,7 @@ impl Sequencer {
                     continue;
                 }
                 if let Some(found) = found {
+                    let found = self.lease_first(&append, found);
                     return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                 }
                 let window = Stretch { low: judged.through, high: staging.next - 1 };
@@ -195,11 +199,12 @@ impl Sequencer {
                     }
                     let Ok(verdict) = judge.window(&runs, window) else { continue };
                     if let Some(found) = obstacle_of(Ok(verdict)) {
+                        let found = self.lease_first(&append, found);
                         return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                     }
                 }
             }
-            if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
+            if self.has_lost_lease(&append) {
                 return Err((done, AppendError::LeaseLost).into());
             }
             if let Err(invalid) = self.check_times(&staging, &append.events) {
@@ -208,6 +213,22 @@ impl Sequencer {
             return Ok(self.stage(staging, &append, done));
         }
         Err((done, AppendError::Overloaded).into())
+    }
+
+    /// Whether the lease that a request is fenced by is no longer held.
+    fn has_lost_lease(&self, append: &Append) -> bool {
+        append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence))
+    }
+
+    /// What a request is told: a conflict only while its lease is held. A former holder meets the
+    /// events of its successor, and would take each conflict for work that it has done itself.
+    fn lease_first(&self, append: &Append, found: Obstacle) -> Obstacle {
+        match found {
+            Obstacle::Refused(AppendError::Conflict(_)) if self.has_lost_lease(append) => {
+                Obstacle::Refused(AppendError::LeaseLost)
+            }
+            found => found,
+        }
     }
 
     /// Judges a request against what is durable and then what is staged, as far as it has not been

@@ -11,6 +11,7 @@ mod damage;
 mod disk_usage;
 mod errors_that_pass;
 mod faults;
+mod fences;
 mod figures;
 mod fixture;
 mod gated;
