@@ -167,8 +167,13 @@ impl Store for FolderStore {
         let mut temporary = path.clone().into_os_string();
         temporary.push(UNFINISHED);
         let temporary = PathBuf::from(temporary);
+        // What an earlier backup left there, or someone else's link: it is never followed.
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
         let mut options = File::options();
-        options.create(true).truncate(true).write(true).mode(0o600);
+        options.create_new(true).write(true).mode(0o600);
         let file = options.open(&temporary).map_err(failed)?;
         let file = PiecewiseFile::new(file).map_err(failed)?;
         Ok(Box::new(PendingPath { file: Some(file), temporary, path }))
@@ -248,6 +253,20 @@ mod tests {
         store.remove("segments/a/1.seg").unwrap();
         store.remove("segments/a/1.seg").unwrap();
         assert_eq!(store.list("segments/a/").unwrap(), []);
+    }
+
+    /// Who can write to the place must not have files elsewhere written.
+    #[test]
+    fn a_link_under_a_temporary_name_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, victim) = (dir.path().join("place"), dir.path().join("victim"));
+        let mut store = FolderStore::create(&place).unwrap();
+        let planted = place.join(format!("a.json{UNFINISHED}"));
+        std::os::unix::fs::symlink(&victim, planted).unwrap();
+        put(&mut store, "a.json", b"abc").unwrap();
+        assert!(!victim.exists());
+        assert_eq!(get(&mut store, "a.json", 9_000).unwrap(), b"abc");
+        assert!(!fs::symlink_metadata(place.join("a.json")).unwrap().is_symlink());
     }
 
     /// Who can write to the place must not have files elsewhere removed, nor keep a backup busy.
