@@ -37,8 +37,8 @@ impl CatalogueConfig {
     /// A sentence: the currency is unknown.
     pub(crate) fn currency(&self) -> Result<Currency, String> {
         let code = &self.catalogue_currency;
-        Currency::parse(code).ok_or_else(|| {
-            format!("catalogue_currency must be a code of ISO 4217 such as EUR, not {code:?}")
+        Currency::in_use(code).ok_or_else(|| {
+            format!("catalogue_currency must be a code of ISO 4217 that is in use, such as EUR, not {code:?}")
         })
     }
 }

@@ -183,8 +183,13 @@ fn read_price(value: &mut Cursor<'_>) -> Outcome<String> {
 fn read_currency(value: &mut Cursor<'_>) -> Outcome<Currency> {
     let at = value.at();
     let code = value.string()?;
-    Currency::parse(&code).map_or_else(
-        || rule(at, format!("must be a code of ISO 4217 such as EUR, not {code:?}")),
+    Currency::in_use(&code).map_or_else(
+        || {
+            rule(
+                at,
+                format!("must be a code of ISO 4217 that is in use, such as EUR, not {code:?}"),
+            )
+        },
         Ok,
     )
 }

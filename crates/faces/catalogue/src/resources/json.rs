@@ -125,7 +125,7 @@ mod tests {
     fn a_total_is_exact_however_large() {
         let total = |price_minor, amount, code| {
             let mut out = Vec::new();
-            push_total(&mut out, price_minor, amount, Currency::parse(code).unwrap());
+            push_total(&mut out, price_minor, amount, Currency::in_use(code).unwrap());
             String::from_utf8(out).unwrap()
         };
         assert_eq!(total(1990, 3, "USD"), "59.70");

@@ -192,7 +192,7 @@ impl ItemState {
 impl Item {
     /// A new item; `None` if a value breaks a rule.
     pub(super) fn added(fact: &ItemAdded<'_>, position: Position, at_us: u64) -> Option<Item> {
-        let currency = Currency::parse(&fact.currency)?;
+        let currency = Currency::known(&fact.currency)?;
         let is_fine = rules::name_fault(&fact.name).is_none()
             && rules::description_fault(&fact.description).is_none()
             && fact.sku.as_deref().is_none_or(|sku| rules::sku_fault(sku).is_none())

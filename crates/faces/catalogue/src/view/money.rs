@@ -1,52 +1,58 @@
 //! Prices: integers in a currency's smallest unit, and exact decimals as strings. Never binary
 //! fractions.
 
+use iso_currency::Flag;
 use std::fmt;
 
 /// The greatest price, in smallest units.
 pub(crate) const MAX_PRICE_MINOR: u64 = 1_000_000_000_000;
 
-/// The ISO 4217 codes in use (list one of 2024, without funds and metals).
-const CODES: &str = "\
-AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY \
-COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR \
-IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR \
-MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD \
-SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD \
-XOF XPF YER ZAR ZMW ZWG";
-/// Those without decimals.
-const WHOLE: &str = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF";
-/// Those with three decimals.
-const THOUSANDTHS: &str = "BHD IQD JOD KWD LYD OMR TND";
+/// A code that the table of the crate no longer has: items were priced in it before XCG replaced it.
+const RETIRED: &str = "ANG";
+/// In use beside the code that the crate takes for its successor.
+const STILL_IN_USE: &str = "VES";
 
-/// A currency by its ISO 4217 code.
+/// A currency by its ISO 4217 code: no fund, metal or code for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Currency([u8; 3]);
+pub(crate) struct Currency {
+    code: [u8; 3],
+    decimals: u8,
+}
 
 impl Currency {
     /// The US dollar.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) const USD: Currency = Currency(*b"USD");
+    pub(crate) const USD: Currency = Currency { code: *b"USD", decimals: 2 };
 
-    /// The currency of a code in upper case.
-    pub(crate) fn parse(code: &str) -> Option<Currency> {
-        let is_known = CODES.split(' ').any(|known| known == code);
-        is_known.then(|| code.as_bytes().try_into().ok().map(Currency))?
+    /// The currency of a code in upper case, also of one that is no longer in use: prices in it
+    /// are in logs.
+    pub(crate) fn known(code: &str) -> Option<Currency> {
+        let bytes = code.as_bytes().try_into().ok()?;
+        if code == RETIRED {
+            return Some(Currency { code: bytes, decimals: 2 });
+        }
+        let listed = iso_currency::Currency::from_code(code)?;
+        let is_money = |flag: &Flag| !matches!(flag, Flag::Fund | Flag::Special);
+        let decimals = listed.exponent().filter(|_| listed.flags().iter().all(is_money))?;
+        Some(Currency { code: bytes, decimals: u8::try_from(decimals).ok()? })
+    }
+
+    /// The currency of a code in upper case that is in use.
+    pub(crate) fn in_use(code: &str) -> Option<Currency> {
+        let listed = iso_currency::Currency::from_code(code)?;
+        let is_superseded = |flag: &Flag| matches!(flag, Flag::Superseded(_));
+        let is_old = code != STILL_IN_USE && listed.flags().iter().any(is_superseded);
+        Currency::known(code).filter(|_| !is_old)
     }
 
     /// Its code.
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.code).unwrap_or_default()
     }
 
     /// Number of its decimals.
     pub(crate) fn decimals(self) -> usize {
-        let is_in = |codes: &str| codes.split(' ').any(|code| code == self.as_str());
-        match () {
-            () if is_in(WHOLE) => 0,
-            () if is_in(THOUSANDTHS) => 3,
-            () => 2,
-        }
+        usize::from(self.decimals)
     }
 }
 
@@ -131,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn currency(code: &str) -> Currency {
-        Currency::parse(code).unwrap()
+        Currency::in_use(code).unwrap()
     }
 
     #[test]
@@ -147,6 +153,20 @@ mod tests {
         assert_eq!(written(0, "EUR"), ["0.00", "0"]);
         assert_eq!(written(500, "JPY"), ["500", "500"]);
         assert_eq!(written(1005, "KWD"), ["1.005", "1.005"]);
+    }
+
+    #[test]
+    fn codes_in_use_and_codes_in_logs() {
+        for (code, decimals) in
+            [("XCG", 2), ("EUR", 2), ("VES", 2), ("VED", 2), ("JPY", 0), ("KWD", 3), ("MRU", 2)]
+        {
+            assert_eq!(currency(code).decimals(), decimals, "{code}");
+            assert_eq!(currency(code).as_str(), code);
+        }
+        for code in ["ANG", "BGN", "HRK"] {
+            assert_eq!(Currency::in_use(code), None, "{code}");
+            assert_eq!(Currency::known(code).map(Currency::decimals), Some(2), "{code}");
+        }
     }
 
     #[test]
@@ -166,8 +186,8 @@ mod tests {
         assert_eq!(parse_price("1.9900", usd), Ok(199));
         assert_eq!(parse_price("10000000000.01", usd), Err(PriceFault::TooLarge));
         assert_eq!(parse_price(&"9".repeat(400), usd), Err(PriceFault::TooLarge));
-        for code in ["usd", "US", "ABC", "", "USD ", "XXX"] {
-            assert_eq!(Currency::parse(code), None, "{code}");
+        for code in ["usd", "US", "ABC", "", "USD ", "XXX", "XAU", "CHE"] {
+            assert_eq!(Currency::known(code), None, "{code}");
         }
     }
 
