@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, Rfc3339};
 use wellspring_host::wire::json::{document, missing, once, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
@@ -53,7 +52,7 @@ pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let leases = request.log()?.leases();
     let holder = request.principal.holder().to_string();
     let wanted = LeaseRequest { name: &name, holder: &holder, ttl_us: ttl_ms * 1000 };
-    let lease = take(&host, &request.effects, leases, &wanted, wait_ms * 1000).await?;
+    let lease = take(&host, &request, leases, &wanted, wait_ms * 1000).await?;
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
@@ -67,15 +66,21 @@ struct LeaseRequest<'a> {
 /// Acquires the lease as soon as it is free, waiting at most `wait_us`.
 async fn take(
     host: &Host,
-    effects: &Effects,
+    request: &Request,
     leases: &Leases,
     wanted: &LeaseRequest<'_>,
     wait_us: u64,
 ) -> Result<Lease, Box<Problem>> {
+    let effects = &request.effects;
     let deadline_us = host.clock.monotonic_us() + wait_us;
     let mut stopping = host.stopping.clone();
     let mut line = leases.line(wanted.name);
     loop {
+        // Checked before each try and not after: what is granted to a client that has left would
+        // keep others out for its whole time.
+        if request.may_have_no_client() {
+            return Err(effects.refused(LeaseError::Held { remaining_us: 0 }).into());
+        }
         let remaining_us = match leases.acquire(wanted.name, wanted.holder, wanted.ttl_us) {
             Err(LeaseError::Held { remaining_us }) => remaining_us,
             outcome => return Ok(effects.settle(outcome)?),

@@ -8,7 +8,7 @@ use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
 use super::server::Server;
 use super::unread::{Patience, UnreadAnswers};
-use super::{Body, ConnectionTies, Content, Host, Response, Source};
+use super::{Body, ConnectionState, ConnectionTies, Content, Host, Response, Source};
 use crate::limits::Payer;
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
@@ -88,6 +88,7 @@ struct WatchedStream<S> {
     /// Bytes read from the socket before it came here, which come first.
     read: Bytes,
     activity: Arc<Activity>,
+    state: Arc<ConnectionState>,
 }
 
 impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
@@ -112,9 +113,13 @@ impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
 
 impl<S> WatchedStream<S> {
     /// A socket, with bytes already read from it.
-    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> WatchedStream<S> {
+    fn new(
+        io: CountedStream<S>,
+        read: Bytes,
+        (activity, state): (Arc<Activity>, Arc<ConnectionState>),
+    ) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
-        WatchedStream { io, last_second, read, activity: Arc::clone(activity) }
+        WatchedStream { io, last_second, read, activity, state }
     }
 
     fn note(&self, poll: &Poll<io::Result<usize>>) {
@@ -137,7 +142,9 @@ impl<S: Socket> WatchedStream<S> {
             self.last_second.forget();
             return Ok(());
         }
-        self.last_second.look(self.io.inner().get_ref(), context)
+        self.last_second.look(self.io.inner().get_ref(), context)?;
+        self.state.is_shut.store(self.last_second.has_begun(), Relaxed);
+        Ok(())
     }
 }
 
@@ -274,11 +281,16 @@ pub(crate) async fn serve<S: Socket + 'static>(
     let host = &server.host;
     let EarlierTraffic { read, handed_in } = earlier;
     let activity = Arc::new(Activity::default());
-    let handed_in = Arc::new(AtomicBool::new(handed_in));
-    let io = WatchedStream::new(CountedStream::new(stream, &host.stats), read, &activity);
+    let state = ConnectionState { handed_in: AtomicBool::new(handed_in), ..Default::default() };
+    let state = Arc::new(state);
+    let io = WatchedStream::new(
+        CountedStream::new(stream, &host.stats),
+        read,
+        (Arc::clone(&activity), Arc::clone(&state)),
+    );
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
-        let ties = ConnectionTies { rate: rate.clone(), handed_in: Arc::clone(&handed_in) };
+        let ties = ConnectionTies { rate: rate.clone(), state: Arc::clone(&state) };
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), ties)
     });
     let builder = builder(host);
@@ -427,7 +439,11 @@ mod tests {
                 let (server, _) = listener.accept().await.unwrap();
                 (
                     client,
-                    WatchedStream::new(CountedStream::new(server, &stats), Bytes::new(), &activity),
+                    WatchedStream::new(
+                        CountedStream::new(server, &stats),
+                        Bytes::new(),
+                        (Arc::clone(&activity), Arc::default()),
+                    ),
                 )
             };
             // Flushes as hyper does, whenever it is woken, until that fails.

@@ -104,7 +104,7 @@ impl ThreadPaths {
                 // Its events may be in a partition. A flag that is set for nothing costs a change
                 // one look.
                 if let Some(ties) = &request.connection {
-                    ties.handed_in.store(true, Ordering::Release);
+                    ties.state.handed_in.store(true, Ordering::Release);
                 }
                 Step::Done(response(&forms[claimed.at][form], varying))
             }

@@ -252,13 +252,14 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
 pub(super) async fn handed_in_stored(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     let (Some(ties), Some(_)) = (&request.connection, &request.log) else { return Ok(()) };
     // Taken down first: what is handed in from here on sets it again.
-    if !ties.handed_in.load(Ordering::Acquire) || !ties.handed_in.swap(false, Ordering::AcqRel) {
+    let handed_in = &ties.state.handed_in;
+    if !handed_in.load(Ordering::Acquire) || !handed_in.swap(false, Ordering::AcqRel) {
         return Ok(());
     }
     let Some(batcher) = host.node.started_batcher(&request.log_name) else { return Ok(()) };
     let stored = all_stored(&batcher, HANDED_IN_WAIT).await;
     stored.map_err(|not_fresh| {
-        ties.handed_in.store(true, Ordering::Release);
+        handed_in.store(true, Ordering::Release);
         let mut problem = Box::<Problem>::from(not_fresh);
         problem
             .detail

@@ -114,6 +114,11 @@ impl LastSecond {
         }
     }
 
+    /// Whether the client has shut its side.
+    pub(super) fn has_begun(&self) -> bool {
+        self.ends.is_some()
+    }
+
     /// An answer has started, or no request is in progress.
     pub(super) fn forget(&mut self) {
         *self = LastSecond::default();

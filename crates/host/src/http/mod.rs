@@ -257,8 +257,17 @@ impl Host {
 pub(crate) struct ConnectionTies {
     /// The quota of the connection, if limited.
     pub(crate) rate: Option<Arc<SharedBucket>>,
+    /// What has happened on it.
+    pub(crate) state: Arc<ConnectionState>,
+}
+
+/// What has happened on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
     /// Whether events were accepted from it that may not be stored yet. A change waits for them.
-    pub(crate) handed_in: Arc<AtomicBool>,
+    pub(crate) handed_in: AtomicBool,
+    /// Whether its client has shut its side: it has sent its last request, or left.
+    pub(crate) is_shut: AtomicBool,
 }
 
 /// A request as handlers see it.
@@ -328,6 +337,13 @@ impl Request {
             log_name: String::new(),
             log: None,
         })
+    }
+
+    /// Whether its client may have left: it has shut its side of the connection. It still gets an
+    /// answer that begins within a second, but nothing exclusive should be taken for it.
+    #[must_use]
+    pub fn may_have_no_client(&self) -> bool {
+        self.connection.as_ref().is_some_and(|ties| ties.state.is_shut.load(Relaxed))
     }
 
     /// The decoded variable part of the path, the first if there are two.

@@ -22,6 +22,7 @@ mod freshness;
 mod head_method;
 #[cfg(target_os = "linux")]
 mod lean;
+mod leases;
 #[cfg(target_os = "linux")]
 mod leaving;
 mod lifecycle;
