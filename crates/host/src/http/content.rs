@@ -1,6 +1,7 @@
 //! Content negotiation: `Accept`, `Content-Type` and content encoding.
 
-use super::{JSON, Request};
+use super::{JSON, NDJSON, Request};
+use crate::wire::ndjson::is_ndjson;
 use crate::wire::problem::{self, Problem};
 use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 
@@ -28,7 +29,7 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
     let quality_of = |offer: &str| {
         let ranges = accept.split(',').filter_map(|range| {
             let mut parts = range.split(';').map(str::trim);
-            let media = parts.next()?.to_ascii_lowercase();
+            let media = named_alike(parts.next()?);
             let quality =
                 parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
             let specific = match media.strip_suffix("/*") {
@@ -56,14 +57,12 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
 pub fn content_type(request: &Request) -> String {
     let Some(value) = request.headers.get(CONTENT_TYPE) else { return JSON.to_owned() };
     // A value that is not text matches none of the known types.
-    value
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    named_alike(value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
+}
+
+/// A media type in lower case, [`NDJSON`] under any of its names.
+fn named_alike(media: &str) -> String {
+    if is_ndjson(media.as_bytes()) { NDJSON.to_owned() } else { media.to_ascii_lowercase() }
 }
 
 /// The body must be JSON without further encoding. A page in a browser (`Origin`) must declare it,
@@ -135,6 +134,7 @@ mod tests {
         assert_eq!(best("text/html, application/*;q=0.5", &offered), Some(JSON));
         assert_eq!(best("application/json;q=0.2, application/x-ndjson", &offered), Some(NDJSON));
         assert_eq!(best("application/json;q=0, */*;q=0.1", &offered), Some(NDJSON));
+        assert_eq!(best("application/JSONL", &offered), Some(NDJSON));
         assert_eq!(best("image/png", &offered), None);
         assert_eq!(best("", &offered), None);
     }

@@ -12,18 +12,18 @@
 //! ([`NothingDone`]). One that may have taken effect is repeated only where its route makes that
 //! safe ([`Repeat`]).
 
+use super::content::content_type;
 use super::foreseen;
 use super::passed_on::{self, BodyEnd, FollowerRefusal};
 use super::routes::{Route, Scope};
 use super::server::Server;
-use super::{Answer, Content, Host, Request, Response};
+use super::{Answer, Content, Host, NDJSON, Request, Response};
 use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerRequest};
 use crate::names::SYSTEM_LOG;
 use crate::node::readiness::detached;
 use crate::wire::effects::{NothingDone, Repeat};
 use crate::wire::problem::{self, Problem, Retry};
 use bytes::Bytes;
-use hyper::header::CONTENT_TYPE;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -404,8 +404,7 @@ async fn moved(feed: &Feed, seen: Position, at_most: Duration) {
 
 /// Whether a request has content in which each line counts separately.
 fn has_lines(request: &Request) -> bool {
-    let media = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    media.is_some_and(|media| media.to_ascii_lowercase().contains("ndjson"))
+    content_type(request) == NDJSON
 }
 
 /// The `detail` of a problem.

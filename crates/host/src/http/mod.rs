@@ -60,6 +60,7 @@ use crate::tls::Tls;
 use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
 use crate::wire::effects::{Effects, Repeat};
+pub use crate::wire::ndjson::NDJSON;
 use crate::wire::param::{Kind, Param};
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
@@ -84,8 +85,6 @@ const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", 
 
 /// Content types spoken here.
 pub const JSON: &str = "application/json";
-/// One JSON document per line.
-pub const NDJSON: &str = "application/x-ndjson";
 /// Bytes.
 pub const OCTETS: &str = "application/octet-stream";
 /// Server-sent events.

@@ -12,6 +12,7 @@ pub use intake::{HandoverSide, IngestContext, Intake, IntakeOutcome, Settlement,
 pub use path::{fast_path, intake_at};
 pub use target::{KNOWN, Target};
 
+use crate::wire::ndjson::is_ndjson;
 use crate::wire::problem::{self, Problem};
 
 /// The body of the answer to accepted events.
@@ -39,7 +40,7 @@ impl Media {
         let suffix = essence.len().checked_sub(5).map(|at| &essence[at..]);
         if is("application/json") || suffix.is_some_and(|s| s.eq_ignore_ascii_case(b"+json")) {
             Media::Json
-        } else if is("application/x-ndjson") || is("application/ndjson") {
+        } else if is_ndjson(essence) {
             Media::Ndjson
         } else if is("") || is("text/plain") || is("application/x-www-form-urlencoded") {
             // The defaults of curl and of forms.

@@ -25,7 +25,7 @@ crate::kinds! {
         "Log in (POST /auth/token or wellspring login), or use a valid API key.",
         "this route requires credentials: send Authorization: Bearer with a token or an API key, X-API-Key, or Authorization: Basic";
     NOT_A_NODE 401 "not-a-node" "The request does not come from a node of this cluster" Retry::No,
-        "Either the route is reserved for the nodes of a cluster, or the header Wellspring-Node is not validly signed.",
+        "The route is reserved for the nodes of a cluster, the header Wellspring-Node is not validly signed, or the server is in no cluster: nothing was done.",
         "Give all nodes the same --cluster-key and synchronize their clocks. Clients must not send Wellspring-Node.",
         "Wellspring-Node was signed more than a minute from now; synchronize the clocks of the nodes";
     FORBIDDEN 403 "forbidden" "The credentials do not permit this" Retry::No,

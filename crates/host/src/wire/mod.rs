@@ -5,6 +5,7 @@ pub mod authority;
 pub mod effects;
 pub mod json;
 pub mod kinds;
+pub mod ndjson;
 pub mod param;
 pub mod params;
 pub mod problem;
