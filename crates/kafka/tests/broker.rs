@@ -88,7 +88,13 @@ fn a_topic_is_described_as_it_was_made() {
     assert!(!cluster.id().expect("an id").is_empty());
     let settings = [("retention.ms", "3600000"), ("max.message.bytes", "20000")];
     topic(&cluster, "described", 3, &settings);
-    let described = cluster.topic("described").expect("described");
+    // A broker may not know yet what the controller has made.
+    let mut found = None;
+    wellspring_patience::until("the topic is described", || {
+        found = cluster.topic("described").ok();
+        found.is_some()
+    });
+    let described = found.expect("described");
     assert_eq!((described.partitions, described.replicas), (3, 1));
     assert_eq!(described.max_message_bytes, 20_000);
     assert_eq!(described.retention, Retention::Limited(Duration::from_secs(3_600)));
