@@ -7,7 +7,8 @@ use std::fmt;
 /// The greatest price, in smallest units.
 pub(crate) const MAX_PRICE_MINOR: u64 = 1_000_000_000_000;
 
-/// A code that the table of the crate no longer has: items were priced in it before XCG replaced it.
+/// A code that the table of the crate no longer has: items were priced in it before XCG replaced
+/// it.
 const RETIRED: &str = "ANG";
 /// In use beside the code that the crate takes for its successor.
 const STILL_IN_USE: &str = "VES";
