@@ -56,6 +56,29 @@ const SKEWED: &[Pair] = &[
     pair("", "RETURN EXISTS { (:P {k: 7}) }", P_SEVEN),
     pair("", "RETURN COUNT { MATCH (p:P) RETURN p }", P_SEVEN),
     pair("", "CALL { MATCH (p:P) RETURN count(p) AS n } RETURN n", P_SEVEN),
+    // By a table of values, from the second row on.
+    pair(
+        "CREATE (:Q {k: 8}), (:Q {k: 7})",
+        "MATCH (q:Q), (p:P) WHERE p.k = q.k RETURN count(*)",
+        P_SEVEN,
+    ),
+    pair(
+        "CREATE (:Q {k: 5}), (:Q {k: 6}), (:P {k: 1})",
+        "MATCH (q:Q), (p:P) WHERE p.k = q.k + 1 RETURN count(*)",
+        P_SEVEN,
+    ),
+    pair("", "UNWIND [6, 8, 7] AS k MATCH (p:P {k: k}) RETURN count(p)", P_SEVEN),
+    pair(
+        "CREATE (:Q {k: 8}), (:Q {k: 7})",
+        "MATCH (q:Q) WHERE EXISTS { MATCH (p:P {k: q.k}) } RETURN count(q)",
+        P_SEVEN,
+    ),
+    pair(
+        "CREATE (:Q {k: 8}), (:Q {k: 7})",
+        "MATCH (q:Q) OPTIONAL MATCH (p:P {k: q.k}) RETURN count(p)",
+        P_SEVEN,
+    ),
+    pair("CREATE (:P {k: 6})", "MATCH (p:P) WHERE NOT p.k IN [5, 6] RETURN count(p)", P_SEVEN),
     pair("", "MERGE (p:P {k: 7}) RETURN 1", ["RETURN 1", "RETURN 1"]),
     pair(
         "CREATE CONSTRAINT FOR (p:P) REQUIRE p.k IS UNIQUE",
@@ -117,6 +140,8 @@ const SKEWED_OVER_RELATIONSHIPS: &[Pair] = &[
     pair(TWO, "MATCH (a:A {id: 1}) OPTIONAL MATCH (a)-[r:T]->(:B) RETURN count(r)", FROM_ONE),
     pair(STAR, "MATCH (:A {id: 1})-[*1..4]->(x) RETURN count(x)", FROM_EACH_END),
     pair(STAR, "MATCH p = (:A {id: 1})-[:T*]->() RETURN max(length(p))", FROM_EACH_END),
+    pair(STAR, "MATCH (:A {id: 1})-[*]->(x) RETURN count(DISTINCT x)", FROM_EACH_END),
+    pair(STAR, "MATCH (a:A {id: 1}), (b:B) WHERE EXISTS { (a)-[*]->(b) } RETURN b", FROM_EACH_END),
     pair(STAR, "MATCH p = shortestPath((:A {id: 1})-[*]->(:B)) RETURN length(p)", FROM_EACH_END),
     pair(
         STAR,
