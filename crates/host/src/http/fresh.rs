@@ -251,15 +251,13 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
 /// 503: it is not stored in time; nothing was done.
 pub(super) async fn handed_in_stored(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     let (Some(ties), Some(_)) = (&request.connection, &request.log) else { return Ok(()) };
-    // Taken down first: what is handed in from here on sets it again.
-    let handed_in = &ties.state.handed_in;
-    if !handed_in.load(Ordering::Acquire) || !handed_in.swap(false, Ordering::AcqRel) {
+    // Never taken down: the events may be of another log, and a look at a batcher costs little.
+    if !ties.state.handed_in.load(Ordering::Acquire) {
         return Ok(());
     }
     let Some(batcher) = host.node.started_batcher(&request.log_name) else { return Ok(()) };
     let stored = all_stored(&batcher, HANDED_IN_WAIT).await;
     stored.map_err(|not_fresh| {
-        handed_in.store(true, Ordering::Release);
         let mut problem = Box::<Problem>::from(not_fresh);
         problem
             .detail

@@ -263,7 +263,8 @@ pub(crate) struct ConnectionTies {
 /// What has happened on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
-    /// Whether events were accepted from it that may not be stored yet. A change waits for them.
+    /// Whether events were ever accepted from it, of which some may not be stored yet. A change
+    /// waits for them.
     pub(crate) handed_in: AtomicBool,
     /// Whether its client has shut its side: it has sent its last request, or left.
     pub(crate) is_shut: AtomicBool,
