@@ -9,11 +9,12 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use decypher::Span;
+use decypher::ast::clause::Finish;
 use decypher::ast::expr::{
     BinaryOperator, ComparisonOperator, Expression as Tree, Literal, NormalForm, UnaryOperator,
 };
-use decypher::ast::query::Query;
-use decypher::ast::visit::{VisitMut, walk_expression_mut};
+use decypher::ast::query::{Query, SinglePartBody, SinglePartQuery, SingleQuery, SingleQueryKind};
+use decypher::ast::visit::{VisitMut, walk_expression_mut, walk_single_query_mut};
 
 /// Corrects all expressions of a query.
 pub(super) fn mend(query: &mut Query) {
@@ -23,6 +24,25 @@ pub(super) fn mend(query: &mut Query) {
 struct Mender;
 
 impl VisitMut for Mender {
+    fn visit_single_query(&mut self, node: &mut SingleQuery) {
+        // The parser's walk would change a copy of the part after the last `WITH` and drop it.
+        let SingleQueryKind::MultiPart(parts) = &mut node.kind else {
+            return walk_single_query_mut(self, node);
+        };
+        let body = SinglePartBody::Finish(Finish { span: Span::new(0, 0) });
+        let nothing = SinglePartQuery { reading_clauses: Vec::new(), body };
+        let last = std::mem::replace(&mut parts.final_part, nothing);
+        walk_single_query_mut(self, node);
+        let kind = SingleQueryKind::SinglePart(last);
+        let mut last = SingleQuery { use_clause: None, kind };
+        walk_single_query_mut(self, &mut last);
+        if let (SingleQueryKind::MultiPart(parts), SingleQueryKind::SinglePart(last)) =
+            (&mut node.kind, last.kind)
+        {
+            parts.final_part = last;
+        }
+    }
+
     fn visit_expression(&mut self, node: &mut Tree) {
         if !is_operation(node) {
             return walk_expression_mut(self, node);

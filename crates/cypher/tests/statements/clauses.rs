@@ -411,3 +411,24 @@ fn what_follows_a_count_that_the_graph_knows_has_its_own_place() {
         assert_eq!(graph.column(text), expected, "{text}");
     }
 }
+
+#[test]
+fn operators_bind_alike_in_all_parts_of_a_query() {
+    let mut graph = TestGraph::new();
+    for (expression, value) in
+        [("2 ^ 3 ^ 2", "64.0"), ("0 < 0 <= 3", "false"), ("3 IN [1] + 2 + [3]", "true")]
+    {
+        for text in [
+            "RETURN @",
+            "WITH 1 AS one RETURN @",
+            "WITH 1 AS one WITH one, @ AS it RETURN it",
+            "UNWIND [1] AS one WITH one CALL { WITH one WITH one RETURN @ AS it } RETURN it",
+            "WITH 1 AS one RETURN COLLECT { WITH 2 AS two RETURN @ }[0]",
+            "RETURN 0.0 UNION WITH 1 AS one RETURN @ AS `0.0`",
+        ] {
+            let text = text.replace('@', expression);
+            let column = graph.column(&text);
+            assert_eq!(column.last().map(String::as_str), Some(value), "{text}");
+        }
+    }
+}
