@@ -126,7 +126,7 @@ pub(crate) fn of_problem(problem: Box<Problem>) -> Response {
 }
 
 fn code_of(kind: &'static Kind, retry: Retry) -> &'static str {
-    let is = |other: &'static Kind| std::ptr::eq(kind, other);
+    let is = |other: &'static Kind| kind.is(other);
     match kind.status {
         _ if is(&UNAUTHENTICATED) => "Neo.ClientError.Security.Unauthorized",
         _ if is(&MALFORMED_CREDENTIALS) => INVALID_FORMAT,

@@ -1,6 +1,5 @@
-//! From a request to its answer: finds the route and the log, calls the handler, and adds the
-//! common headers. The stages, in order; a refusal at one skips those before the handler and passes
-//! all those after it:
+//! From a request to its answer: the stages, in order. The exchange keeps the first refusal: the
+//! stages after it that prepare the handler are left out, all others are passed.
 //!
 //! | stage | refuses with | what it leaves |
 //! |---|---|---|
@@ -8,29 +7,31 @@
 //! | `Exchange::begin` | | request id, start, trace |
 //! | `Charge::of_head` | 429, 503 | memory of the head |
 //! | `allowance::of_client` | 429 | who pays: connection, address |
-//! | `judge_head` | 400, 403, 431 | sound framing, a host that is ours |
+//! | `judge_head` | 400, 401, 403, 431 | sound framing, a host that is ours |
 //! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
-//! | `prepare` | 401, 403, 404, 409, 429, 503 | accounts as new as asked, principal, its allowance, the log, of the history that is named |
+//! | `prepare` | 401, 403, 404, 429, 503 | accounts as new as asked, principal, its allowance, the log |
+//! | `judge_history` | 409 | the log of the history that is named |
 //! | `hold_against` | 406, 422 | parameters and media type as declared |
-//! | the handler, or `forward` | its own; 503 without a leader | an answer or a problem |
-//! | `allowance::of_memory` | 429, 503 | memory of the answer |
+//! | `fresh::handed_in_stored` | 503 | the connection's own events before its change |
+//! | `note` | | what the records of the request show |
+//! | `handled` | its own; 503 without a leader | an answer or a problem, its memory charged |
 //! | `Face::render` | | a problem as the face's clients expect it |
-//! | position, history, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
+//! | `finished` | | headers of every answer, its bytes charged |
 //! | `Exchange::end` | | figures, log lines, audit, trace; the request id |
 
 use super::allowance;
 use super::body_memory::Charge;
 use super::contract::{Accept, IDEMPOTENCY_KEY};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Stage};
 use super::forward;
-use super::head_rules::{self, HeadAmbiguity, HeadRules};
+use super::head_rules::{self, HeadRules};
 use super::passed_on::FollowerRefusal;
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
 use super::{
-    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history,
+    Answer, Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history,
     idempotency, passed_on,
 };
 use crate::access::credentials;
@@ -48,16 +49,125 @@ use std::sync::Arc;
 pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
     let host = &*server.host;
     let sender = sender::learn(host, &mut request);
-    let page = host.access.cors().map(|_| cors::RequestOrigin::of(&request));
     let mut exchange = Exchange::begin(host, &request);
-    let (version, is_of_node) = (request.version, request.of_node.is_some());
-    let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
-    let (mut response, held) = match held {
-        Ok(held) => (run(&server, (request, sender), &mut exchange).await, held),
-        Err(problem) => (problem.into(), None),
+    let memory = &host.body_memory;
+    let response = match Charge::of_head(memory, request.version, &request.uri, &request.headers) {
+        Ok(held) => {
+            let client = allowance::of_client(host, &mut request);
+            let head = judge_head(host, &request, &mut exchange);
+            exchange.check(Stage::Head, head);
+            exchange.check(Stage::Client, client);
+            exchange.check(Stage::Sender, sender);
+            Response { held, ..answer(&server, request, &mut exchange).await }
+        }
+        Err(problem) => problem.into(),
     };
-    response.held = held;
-    if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
+    let response = finished(host, &mut exchange, response);
+    exchange.end(host, response)
+}
+
+/// Finds the route of a request and calls its handler if nothing refuses it, recording in
+/// `exchange` what becomes known on the way.
+async fn answer(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Response {
+    let host = &*server.host;
+    if request.method == Method::GET {
+        // No handler reads it, and the answer may take a minute.
+        request.body.discard();
+    }
+    let found = match find(host, &request) {
+        Ok(found) => found,
+        Err(response) => {
+            exchange.payer = request.payer.clone();
+            return exchange.take_refusal().map_or(*response, Response::from);
+        }
+    };
+    let Entry { face, route } = *host.routes.at(found.route);
+    // A refused request is audited with its route and its log.
+    let path = name(host, &mut request, &found);
+    exchange.check(Stage::Path, path);
+    if exchange.is_open() {
+        let access = prepare(host, &mut request, route).await;
+        exchange.check(Stage::Access, access);
+    }
+    if exchange.is_open() {
+        exchange.check(Stage::History, judge_history(host, &request, route));
+    }
+    if exchange.is_open() {
+        exchange.check(Stage::Contract, hold_against(route, &mut request));
+    }
+    if exchange.is_open() && changes(route, &request) {
+        let stored = fresh::handed_in_stored(host, &request).await;
+        exchange.check(Stage::Precedence, stored);
+    }
+    note(host, exchange, &found, &request);
+    let answer = match exchange.take_refusal() {
+        Some(problem) => declared(route, Err(problem)),
+        None => handled(server, &found, request, exchange).await,
+    };
+    if let Some(refusal) = answer.as_ref().err().and_then(|problem| FollowerRefusal::of(problem)) {
+        exchange.not_leading =
+            exchange.not_leading.or(Some(refusal).filter(|_| exchange.is_of_node));
+    }
+    let answer = answer.map_err(route.contract.words);
+    // The credentials may be in the headers or in the body.
+    if matches!(&answer, Err(problem) if problem.kind.is(&problem::TOO_MANY_LOGINS)) {
+        host.stats.refusals.count(RefusalReason::Login);
+    }
+    answer.unwrap_or_else(face.render)
+}
+
+/// Records what is known of a request before its handler takes it.
+fn note(host: &Host, exchange: &mut Exchange, found: &FoundRoute, request: &Request) {
+    let route = host.routes.at(found.route).route;
+    exchange.route = host.routes.name_at(found.route);
+    exchange.log_name = log_of(route, request).map_or(Cow::Borrowed(""), kept);
+    // What everyone may ask shows neither the head nor the history of a log.
+    exchange.log = request.log.clone().filter(|_| route.needs != Needs::Public);
+    // Both only after the gate.
+    let is_admitted = matches!(exchange.refused_at(), None | Some(Stage::History));
+    exchange.tells_of_named_log = is_admitted && route.scope == Scope::Node;
+    exchange.principal = Some(Arc::clone(&request.principal));
+    let is_unknown = exchange.refusal().is_some_and(|problem| problem.kind.status == 401);
+    exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
+    exchange.payer = request.payer.clone();
+}
+
+/// The answer of the handler, here or at the leader.
+async fn handled(
+    server: &Server,
+    found: &FoundRoute,
+    request: Box<Request>,
+    exchange: &Exchange,
+) -> Answer {
+    let host = &*server.host;
+    let route = host.routes.at(found.route).route;
+    let memory = |answer: Answer| {
+        answer.and_then(|response| {
+            allowance::of_memory(host, route, (exchange.version, &exchange.payer), response)
+        })
+    };
+    match forward::for_leader(host, route, &request) {
+        None => declared(route, memory(server.handle(found.route, request).await)),
+        Some(for_leader) if for_leader.is_led_here() => {
+            declared(route, memory(for_leader.answer(server, found.route, request).await))
+        }
+        // Another node's answer was checked against the contract there.
+        Some(for_leader) => memory(for_leader.answer(server, found.route, request).await),
+    }
+}
+
+/// The answer, which the contract of its route has to name.
+fn declared(route: &Route, answer: Answer) -> Answer {
+    debug_assert_eq!(route.undeclared(&answer), None, "what no client was told of");
+    answer
+}
+
+/// The answer with the headers that every answer has.
+fn finished(host: &Host, exchange: &mut Exchange, mut response: Response) -> Response {
+    if exchange.ends_connection {
+        response = response.with("connection", "close".to_owned());
+    }
+    if exchange.version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
         // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
@@ -72,159 +182,46 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
             response = response.with(history::HEADER, history.to_string());
         }
     }
-    if let (true, Some(system)) = (is_of_node, host.node.get(SYSTEM_LOG)) {
-        let position = system.head().to_string();
-        response = response.with(passed_on::SYSTEM_POSITION, position);
-        if let Some(refusal) = exchange.refused_as_follower {
-            response = response.with(passed_on::NOT_LEADING, refusal.header_value().to_owned());
-        }
+    if let (true, Some(system)) = (exchange.is_of_node, host.node.get(SYSTEM_LOG)) {
+        response = response.with(passed_on::SYSTEM_POSITION, system.head().to_string());
     }
-    if exchange.forwarded_astray {
-        // The node waits for the leader, wherever it is now.
-        let refusal = FollowerRefusal::NothingDone.header_value();
-        response = response.with(passed_on::NOT_LEADING, refusal.to_owned());
+    if let Some(refusal) = exchange.not_leading {
+        response = response.with(passed_on::NOT_LEADING, refusal.header_value().to_owned());
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
-    if let (Some(allowed), Some(page)) = (host.access.cors(), &page) {
+    if let (Some(allowed), Some(page)) = (host.access.cors(), &exchange.page) {
         cors::put_on(allowed, &mut response, page, exchange.route.path);
     }
-    exchange.end(host, response)
-}
-
-/// Finds the route of a request and calls its handler, recording in `exchange` what becomes known
-/// on the way. The request comes with its refusal, if it is refused already.
-async fn run(
-    server: &Server,
-    (mut request, sender): (Box<Request>, Result<(), Box<Problem>>),
-    exchange: &mut Exchange,
-) -> Response {
-    let host = &*server.host;
-    let within = allowance::of_client(host, &mut request);
-    let judged = judge_head(host, &request);
-    let ends = matches!(judged, Err(HeadFault::Unsound(_)));
-    exchange.forwarded_astray = matches!(judged, Err(HeadFault::NotInACluster));
-    if request.method == Method::GET {
-        // No handler reads it, and the answer may take a minute.
-        request.body.discard();
-    }
-    let within = judged.map_err(Box::<Problem>::from).and(within).and(sender);
-    let (found, refused) = match (find(host, &request), within) {
-        (Ok(found), within) => (found, within.err()),
-        (Err(response), within) => {
-            let answer = within.map_or_else(Response::from, |()| *response);
-            exchange.payer = request.payer.clone();
-            return ending(answer, ends);
-        }
-    };
-    let Entry { face, route } = *host.routes.at(found.route);
-    let prepared = match (refused, name(host, &mut request, &found)) {
-        (None, Ok(())) => match prepare(host, &mut request, route).await {
-            Ok(()) => match hold_against(route, &mut request) {
-                Ok(()) if changes(route, &request) => fresh::handed_in_stored(host, &request).await,
-                held => held,
-            },
-            refused => refused,
-        },
-        (Some(problem), _) | (_, Err(problem)) => Err(problem),
-    };
-    let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
-    exchange.route = host.routes.name_at(found.route);
-    exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
-    // What everyone may ask shows neither the head nor the history of a log.
-    exchange.log = request.log.clone().filter(|_| route.needs != Needs::Public);
-    // Both only after the gate.
-    let is_admitted = match &prepared {
-        Ok(()) => true,
-        Err(problem) => std::ptr::eq(problem.kind, &problem::ANOTHER_HISTORY),
-    };
-    exchange.tells_of_named_log = is_admitted && route.scope == Scope::Node;
-    exchange.principal = Some(Arc::clone(&request.principal));
-    exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
-    exchange.payer = request.payer.clone();
-    // Another node's answer was checked against the contract there.
-    let mut answers_here = true;
-    let answer = match prepared {
-        Ok(()) => {
-            let version = request.version;
-            let for_leader = forward::for_leader(host, route, &request);
-            answers_here = for_leader.as_ref().is_none_or(forward::ForLeader::is_led_here);
-            let answer = match for_leader {
-                None => server.handle(found.route, request).await,
-                Some(for_leader) => for_leader.answer(server, found.route, request).await,
-            };
-            answer.and_then(|response| {
-                allowance::of_memory(host, route, (version, &exchange.payer), response)
-            })
-        }
-        Err(problem) => Err(problem),
-    };
-    exchange.refused_as_follower =
-        answer.as_ref().err().and_then(|problem| FollowerRefusal::of(problem));
-    debug_assert_eq!(
-        answers_here.then(|| route.undeclared(&answer)).flatten(),
-        None,
-        "what no client was told of"
-    );
-    let answer = answer.map_err(route.contract.words);
-    // The credentials may be in the headers or in the body.
-    if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
-        host.stats.refusals.count(RefusalReason::Login);
-    }
-    ending(answer.unwrap_or_else(face.render), ends)
+    response
 }
 
 const NOT_IN_A_CLUSTER: &str = "a node forwarded the request (Wellspring-Node), and this server is in no cluster; \
      nothing was done";
 
-/// Why the head of a request is refused, whatever it asks for.
-enum HeadFault {
-    /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
-    Unsound(HeadAmbiguity),
-    /// A node forwarded it, and this server is in no cluster: it listens where a leader did.
-    NotInACluster,
-    /// Its framing is sound, but it breaks a rule.
-    Refused(Box<Problem>),
-}
-
-impl From<HeadFault> for Box<Problem> {
-    fn from(fault: HeadFault) -> Box<Problem> {
-        match fault {
-            HeadFault::Unsound(unsound) => unsound.into(),
-            HeadFault::NotInACluster => problem::NOT_A_NODE.because(NOT_IN_A_CLUSTER),
-            HeadFault::Refused(problem) => problem,
-        }
-    }
-}
-
 /// Checks a head before routing, as the lean loop does.
-fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
+fn judge_head(host: &Host, request: &Request, exchange: &mut Exchange) -> Result<(), Box<Problem>> {
     let rules = HeadRules::of(&request.headers);
     if let Some(unsound) = rules.unsound(request.version) {
-        return Err(HeadFault::Unsound(unsound));
+        exchange.ends_connection = true;
+        return Err(unsound.into());
     }
     // HTTP/2 may split a header such as cookies into many fields; its bytes are bounded.
     let most = host.config.max_headers;
     if request.version < Version::HTTP_2 && request.headers.len() > most {
-        return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
+        return Err(head_rules::too_many_headers(most));
     }
     if rules.names_node() && host.cluster_key.is_none() {
-        return Err(HeadFault::NotInACluster);
+        // A leader was here. The node waits for the leader, wherever it is now.
+        exchange.not_leading = Some(FollowerRefusal::NothingDone);
+        return Err(problem::NOT_A_NODE.because(NOT_IN_A_CLUSTER));
     }
     // Nodes may address each other by any name.
     if request.of_node.is_none() {
-        host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+        host.access.check_host(&request.uri, rules.host())?;
     }
-    rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
-}
-
-/// The answer; if it `ends` the connection, because what follows may be a part of the request.
-fn ending(response: Response, ends: bool) -> Response {
-    match ends {
-        true => response.with("connection", "close".to_owned()),
-        false => response,
-    }
+    rules.refusal().map_or(Ok(()), Err)
 }
 
 /// An owned log name, without an allocation for `main`, the most frequent one.
@@ -344,6 +341,11 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         request.log = log;
         request.log()?;
     }
+    Ok(())
+}
+
+/// Whether the history that the request names is that of the log.
+fn judge_history(host: &Host, request: &Request, route: &Route) -> Result<(), Box<Problem>> {
     match route.needs {
         // A refusal would show everyone the head and the history of the log.
         Needs::Public => Ok(()),

@@ -1,5 +1,6 @@
 //! A request from its arrival to its answer: facts recorded on the way, and the final record.
 
+use super::cors::RequestOrigin;
 use super::header_names::X_REQUEST_ID;
 use super::passed_on::FollowerRefusal;
 use super::{Content, Host, Request, Response, forward};
@@ -9,17 +10,38 @@ use crate::limits::Payer;
 use crate::otlp::Trace;
 use crate::record::{RequestRecord, RouteName};
 use crate::trouble::FailedRequest;
-use hyper::{Method, Uri};
+use crate::wire::problem::Problem;
+use hyper::{Method, Uri, Version};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wellspring_log::Log;
 
+/// The stages that may refuse a request before its handler, in the order of the table in
+/// [`dispatch`](super::dispatch).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Head,
+    Client,
+    Sender,
+    Path,
+    Access,
+    History,
+    Contract,
+    Precedence,
+}
+
 /// The facts known so far of a request in progress. The request itself goes to its handler.
 pub(super) struct Exchange {
     method: Method,
     uri: Uri,
+    /// The version of its protocol, which decides how its answer may be framed.
+    pub(super) version: Version,
+    /// The page of a browser that sent it, if pages of other sites may.
+    pub(super) page: Option<RequestOrigin>,
+    /// Whether another node of the cluster forwarded it.
+    pub(super) is_of_node: bool,
     client: Option<IpAddr>,
     request_id: String,
     started_us: u64,
@@ -39,10 +61,13 @@ pub(super) struct Exchange {
     pub(super) shows_credentials: bool,
     /// The payer of its answer.
     pub(super) payer: Payer,
-    /// Whether it was refused because this node does not lead.
-    pub(super) refused_as_follower: Option<FollowerRefusal>,
-    /// Whether a node forwarded it to this server, which is in no cluster.
-    pub(super) forwarded_astray: bool,
+    /// The first refusal, and its stage.
+    refusal: Option<(Stage, Box<Problem>)>,
+    /// Whether the connection ends with the answer, because what follows may be a part of the
+    /// request.
+    pub(super) ends_connection: bool,
+    /// How it was refused because this node does not lead, for the node that forwarded it.
+    pub(super) not_leading: Option<FollowerRefusal>,
 }
 
 impl Exchange {
@@ -52,6 +77,9 @@ impl Exchange {
         Exchange {
             method: request.method.clone(),
             uri: request.uri.clone(),
+            version: request.version,
+            page: host.access.cors().map(|_| RequestOrigin::of(request)),
+            is_of_node: request.of_node.is_some(),
             client: request.client,
             request_id: request_id(host, request),
             started_us,
@@ -63,9 +91,37 @@ impl Exchange {
             principal: None,
             shows_credentials: false,
             payer: Payer::default(),
-            refused_as_follower: None,
-            forwarded_astray: false,
+            refusal: None,
+            ends_connection: false,
+            not_leading: None,
         }
+    }
+
+    /// Keeps what a stage decided. The first refusal is the one that is told.
+    pub(super) fn check(&mut self, stage: Stage, judged: Result<(), Box<Problem>>) {
+        if let (None, Err(problem)) = (&self.refusal, judged) {
+            self.refusal = Some((stage, problem));
+        }
+    }
+
+    /// Whether nothing has refused the request so far.
+    pub(super) fn is_open(&self) -> bool {
+        self.refusal.is_none()
+    }
+
+    /// The stage that refused the request.
+    pub(super) fn refused_at(&self) -> Option<Stage> {
+        self.refusal.as_ref().map(|(stage, _)| *stage)
+    }
+
+    /// The refusal.
+    pub(super) fn refusal(&self) -> Option<&Problem> {
+        self.refusal.as_ref().map(|(_, problem)| &**problem)
+    }
+
+    /// The refusal, on its way to the client.
+    pub(super) fn take_refusal(&mut self) -> Option<Box<Problem>> {
+        self.refusal.take().map(|(_, problem)| problem)
     }
 
     /// Records the answer and gives it the request's id.

@@ -188,7 +188,7 @@ impl ForLeader {
         match broken {
             None => Ok((content, BodyEnd::Whole)),
             Some(problem)
-                if std::ptr::eq(problem.kind, &problem::BAD_REQUEST)
+                if problem.kind.is(&problem::BAD_REQUEST)
                     && has_lines(request)
                     && !content.is_empty() =>
             {

@@ -170,7 +170,7 @@ impl Routes {
                 assert!(path.contains(&name), "{method} {path} has no {name}");
             }
             for kind in route.contract.problems.iter().copied().flatten() {
-                let is_declared = self.kinds.iter().any(|known| std::ptr::eq(*known, *kind));
+                let is_declared = self.kinds.iter().any(|known| known.is(kind));
                 assert!(
                     is_declared,
                     "{method} {path}: PROBLEMS of {} lacks {}",

@@ -43,6 +43,13 @@ pub struct Kind {
     pub example_members: &'static str,
 }
 
+impl Kind {
+    /// Whether it is that kind.
+    pub fn is(&self, other: &Kind) -> bool {
+        self.slug == other.slug
+    }
+}
+
 /// Declares problem types, each a `static`: status, last part of the type, title, whether a retry
 /// helps, cause, remedy, and the detail of an example, which further members (JSON without braces)
 /// may follow; and `ALL` of them, for [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
