@@ -3,7 +3,7 @@
 
 use crate::GraphFace;
 use crate::fresh::{Purpose, fresh};
-use crate::run::{self, Results, StatementContext, Statements, TransactionEnd};
+use crate::run::{self, Begin, Results, StatementContext, Statements, TransactionEnd};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
 use tokio::sync::RwLockWriteGuard;
@@ -73,7 +73,10 @@ fn newest_version(live: &Live<GraphView>) -> BaseVersion {
     })
 }
 
-/// Executes statements as a transaction of their own.
+/// Executes statements as a transaction of their own, again for as long as other commits overtake
+/// it. Fairness, by the number of attempts: first all at once; then one after another, in turn
+/// (`ATTEMPTS_AMONG_OTHERS`); then, if one takes so short, while nobody else commits
+/// (`ATTEMPTS_BESIDE_OTHERS`, `MOST_ALONE_US`); after `MOST_ATTEMPTS` the client decides (0028).
 ///
 /// # Errors
 /// Refusals of the log or the work room; faults of the statements are results.
@@ -101,7 +104,7 @@ pub(crate) async fn at_once(
         let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
         let lane = if is_alone { Lane::alone(&live).await } else { Lane::AmongOthers };
         let begun_us = face.now_us();
-        let attempt = attempt_at_once(face, request, &live, &mut job, (&statements, around), &lane);
+        let attempt = attempt_at_once(face, request, &live, &mut job, &statements, around, &lane);
         if let Some(executed) = attempt.await? {
             return Ok(executed);
         }
@@ -122,7 +125,8 @@ async fn read(
 ) -> Result<ExecutedStatements, Box<Problem>> {
     let position = live.position();
     let graph = folded_version(live);
-    let begin = || (Transaction::reading(graph.clone()), TransactionEnd::KeepOpen);
+    let mut begin = || (Transaction::reading(graph.clone()), TransactionEnd::KeepOpen);
+    let begin = Begin::Anew(&mut begin);
     let attempt = run::execute(job, &statements, begin, around, &face.memory).await?;
     Ok(ExecutedStatements { results: attempt.results, position })
 }
@@ -133,16 +137,18 @@ async fn attempt_at_once(
     request: &Request,
     live: &Live<GraphView>,
     job: &mut Job,
-    (statements, around): (&Arc<Statements>, &StatementContext),
+    statements: &Arc<Statements>,
+    around: &StatementContext,
     lane: &Lane<'_>,
 ) -> Result<Option<ExecutedStatements>, Box<Problem>> {
     let mut begun_with = None;
     let number = face.next_number();
-    let begin = || {
+    let mut begin = || {
         let base = begun_with.insert(newest_version(live));
         let afterwards = TransactionEnd::Commit { setbacks: base.setbacks(), number };
         (Transaction::writing(base.graph.clone()), afterwards)
     };
+    let begin = Begin::Anew(&mut begin);
     let attempt = run::execute(job, statements, begin, around, &face.memory).await?;
     let mut results = attempt.results;
     let commit = match attempt.commit {

@@ -9,7 +9,7 @@ use crate::envelope::{
 };
 use crate::fresh::{Purpose, fresh, live};
 use crate::open::{BorrowedTransaction, NotOpen};
-use crate::run::{self, Results, StatementContext, Statements, TransactionEnd};
+use crate::run::{self, Begin, Results, StatementContext, Statements, TransactionEnd};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use wellspring_cypher::context::StatementTime;
@@ -236,8 +236,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     job.hold(statements.parameter_bytes())?;
     // It began with a folded version, so nothing it depends on can fail.
     let afterwards = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
-    let begun = (transaction, afterwards);
-    let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
+    let begin = Begin::Open(transaction, afterwards);
+    let attempt = run::execute(&mut job, &statements, begin, &around, &face.memory).await?;
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
@@ -297,8 +297,8 @@ async fn go_on_with(
         let around = face.around(request);
         let mut job = face.host.job(request)?;
         job.hold(statements.parameter_bytes())?;
-        let begun = (transaction, TransactionEnd::KeepOpen);
-        let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
+        let begin = Begin::Open(transaction, TransactionEnd::KeepOpen);
+        let attempt = run::execute(&mut job, &statements, begin, &around, &face.memory).await?;
         (attempt.results, attempt.transaction)
     };
     let expires = match transaction.map(|transaction| face.put_back(lent, transaction)) {

@@ -318,60 +318,59 @@ pub(crate) fn of_violation(violation: Violation) -> Error {
     GraphError::from(violation).into()
 }
 
-/// Executes statements on a transaction from `begin`: here if they are short. Otherwise `begin` is
-/// called again, and the rest runs elsewhere.
+/// The transaction of statements, for one attempt after another.
+#[allow(clippy::large_enum_variant)] // one a request, on the stack
+pub(crate) enum Begin<'a> {
+    /// Each attempt begins another transaction.
+    Anew(&'a mut (dyn FnMut() -> (Transaction, TransactionEnd) + Send)),
+    /// An open one: attempts that may be repeated work on copies.
+    Open(Transaction, TransactionEnd),
+}
+
+impl Begin<'_> {
+    /// For an attempt that may be repeated. `None` if a copy would be large.
+    fn repeatable(&mut self) -> Option<(Transaction, TransactionEnd)> {
+        match self {
+            Begin::Anew(begin) => Some(begin()),
+            Begin::Open(transaction, end) => Some((transaction.small_copy()?, *end)),
+        }
+    }
+
+    /// For the last attempt.
+    fn last(self) -> (Transaction, TransactionEnd) {
+        match self {
+            Begin::Anew(begin) => begin(),
+            Begin::Open(transaction, end) => (transaction, end),
+        }
+    }
+}
+
+/// Executes statements: here if they are short, otherwise in the room for work of some ms, and
+/// otherwise in that for long work. Each attempt starts again.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
 pub(crate) async fn execute(
     job: &mut Job,
     statements: &Arc<Statements>,
-    mut begin: impl FnMut() -> (Transaction, TransactionEnd),
+    mut begin: Begin<'_>,
     around: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
-    if statements.change_schema() {
-        return execute_elsewhere(job, statements, begin(), around, memory).await;
+    if !statements.change_schema() {
+        if statements.are_small()
+            && let Some(begun) = begin.repeatable()
+            && let Some(short) = short_attempt(job, statements, begun, around)
+        {
+            return Ok(short);
+        }
+        if let Some(begun) = begin.repeatable()
+            && let Some(brief) = brief_attempt(job, statements, begun, around).await?
+        {
+            return Ok(brief);
+        }
     }
-    if statements.are_small()
-        && let Some(short) = short_attempt(job, statements, begin(), around)
-    {
-        return Ok(short);
-    }
-    if let Some(brief) = brief_attempt(job, statements, begin(), around).await? {
-        return Ok(brief);
-    }
-    execute_elsewhere(job, statements, begin(), around, memory).await
-}
-
-/// Executes statements on an open transaction: here if they are short and it is small, otherwise
-/// elsewhere.
-///
-/// # Errors
-/// As of [`Job::long`]: 429 and 503.
-pub(crate) async fn go_on(
-    job: &mut Job,
-    statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, TransactionEnd),
-    around: &StatementContext,
-    memory: &Memory,
-) -> Result<Attempt, Box<Problem>> {
-    if statements.change_schema() {
-        let begun = (transaction, afterwards);
-        return execute_elsewhere(job, statements, begun, around, memory).await;
-    }
-    if statements.are_small()
-        && let Some(copy) = transaction.small_copy()
-        && let Some(short) = short_attempt(job, statements, (copy, afterwards), around)
-    {
-        return Ok(short);
-    }
-    if let Some(copy) = transaction.small_copy()
-        && let Some(brief) = brief_attempt(job, statements, (copy, afterwards), around).await?
-    {
-        return Ok(brief);
-    }
-    execute_elsewhere(job, statements, (transaction, afterwards), around, memory).await
+    execute_elsewhere(job, statements, begin.last(), around, memory).await
 }
 
 /// An attempt on the serving thread. `None` if it takes too long there.
