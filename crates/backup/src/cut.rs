@@ -1,4 +1,6 @@
-//! Where a restored log ends.
+//! Where a restored log ends. Group commits do not show where an append ends, but all events of an
+//! append have the same time. So a cut by time never splits an append. A cut by position between
+//! two events of the same time is refused, with the nearest safe positions.
 
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest};

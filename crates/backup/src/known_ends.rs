@@ -1,6 +1,12 @@
 //! Where logs ended in earlier backups. A log of the same history that ends before that has lost
 //! events: a snapshot of its disk was put back, or its last files are gone. In the folder, nothing
 //! may tell.
+//!
+//! A damaged manifest proves no position, but names of segments do: a segment is named by history,
+//! base, length and last checksum, and gets its name after its bytes are durable. So a segment that
+//! no readable manifest names, and that begins after the log's end or is its last one with more
+//! bytes, proves later events. Removal stops while a manifest is damaged, because the segments that
+//! it needs are unknown.
 
 use crate::catalog::{Catalog, Manifests};
 use crate::fault::{Outcome, UnreadableManifest};

@@ -18,6 +18,16 @@
 //!
 //! Segments never change, so backups share them: the next one brings only what is new. Synchronous;
 //! no HTTP.
+//!
+//! Durable bytes never change, so a backup needs no pause and no pin: a [`plan`](plan::BackupPlan)
+//! lists them, at one moment of all logs (`log/head_gate.rs`), and they can be read whenever. Plan
+//! and bytes are stateless, so a backup can be throttled, interrupted and repeated. Bytes are
+//! copied and never hard-linked: a hard link on the same file system would share the damage that a
+//! backup is for. A log that is deleted meanwhile is left out of the backup and named.
+//!
+//! Indexes and snapshots of views are not in a backup, because a start rebuilds them; nor is the
+//! token secret, because credentials that were revoked meanwhile would be valid again; nor is the
+//! copy of a shared log, because its database is what to back up.
 
 #![forbid(unsafe_code)]
 

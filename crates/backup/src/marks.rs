@@ -6,6 +6,13 @@
 //! pruning that sees a backup removes no segment; a backup that sees a pruning does not begin. The
 //! age of a mark is measured between times that the store itself gave to files, so no clock of a
 //! writer matters.
+//!
+//! Marks outlive a process that is killed, so age decides: a `begun` counts for 7 days, a `pruning`
+//! for an hour, and a pruning stops by itself after 30 minutes. Before its manifest a backup checks
+//! that its mark and all its segments are still there. What remains: a backup of more than 7 days
+//! that loses its mark between that check and its manifest; a request to delete that takes more
+//! than half an hour; a store that ignores `If-None-Match`, where two backups of one second can get
+//! one name. If backups to a bucket always overlap, segments are never removed from it.
 
 use crate::catalog::Catalog;
 use crate::fault::{BackupError, Outcome};

@@ -1,5 +1,9 @@
 //! A new history for a log that goes on without its last events: its folder was put back by a
 //! snapshot of its file system, which nothing in it tells, or its last segments are gone.
+//!
+//! The first segment is written anew with another salt, from which the history derives. The log is
+//! opened first, because a snapshot of a disk is a power failure and may have left a torn end. A
+//! damaged log is refused: under another history no backup could mend it.
 
 use crate::fault::{BackupError, Outcome};
 use std::fs::{self, File};

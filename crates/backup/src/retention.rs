@@ -1,5 +1,13 @@
-//! Which backups retention removes: those that hold no event of a log which the newest backup has
-//! under that name without having the event.
+//! Retention removes a backup only if the newest backup replaces it: each of its logs that still
+//! has its name has the same history, the same full segments and no fewer events there, and no
+//! backup in between had fewer. Lengths and last checksums from the manifests decide; no segment is
+//! read.
+//!
+//! - A log that the newest backup lacks was deleted, and keeps no backup.
+//! - A log with another history was restored or cut, or deleted and created again. Nothing tells
+//!   these apart, so its earlier backups stay until an operator names them.
+//! - Backups in between count by name and by moment: of two processes, the later plan may have the
+//!   earlier name.
 
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use std::collections::BTreeMap;

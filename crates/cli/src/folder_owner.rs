@@ -1,6 +1,12 @@
 //! The user whose rights a tool has in a data folder: the folder's owner, even if root runs it. So
 //! the server can open what the tool writes, and links that the owner has planted in the folder
 //! lead nowhere that the owner could not go without root.
+//!
+//! The thread that does the work takes the effective user and group of the folder's owner, or of
+//! the nearest folder above it if there is none yet, and threads that it starts inherit them. Only
+//! what the command names elsewhere (the place of backups, the password file) is read as root, one
+//! operation at a time. Working as root and changing the owner afterwards would give away whatever
+//! a planted link leads to.
 
 use crate::exit::{Code, Failure};
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};

@@ -10,6 +10,15 @@
 //!
 //! This crate has no HTTP server and no settings: its caller provides definitions and logs and
 //! observes the progress ([`Status`]).
+//!
+//! A sink is a `Pump`: it reads its subscription, fills a batch, has the destination
+//! deliver it, and moves its cursor. A destination is opened first: Kafka's takes its transactional
+//! id, which fences earlier owners, and then reads its cursor up to a probe of its own. A cursor
+//! names position, checksum of the record there, id of the topic and generation, so it fits one
+//! history only; a mismatch stops the sink until an operator decides. A fault is either temporary,
+//! and the pump starts again from the cursor, or it stops the connector with a code (`fault`). A
+//! source stages one append on top of the other, each on the condition that the cursor of its
+//! partition is the newest (decision 0035).
 
 #![forbid(unsafe_code)]
 

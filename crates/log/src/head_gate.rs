@@ -1,4 +1,6 @@
-//! Looking at several logs in one moment.
+//! Looks at several logs in one moment. All heads of a process pass this gate when they move.
+//! Holding it excludes them for nanoseconds, so what is read meanwhile shows every cause of every
+//! effect it shows. A commit pays two uncontended atomic operations for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

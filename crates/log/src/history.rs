@@ -4,6 +4,10 @@
 //! with every copy of the folder. The derivation is one-way, because the salt must not leave the
 //! disk (see [`batch`](crate::batch)). A restore writes the first segment with another salt. A copy
 //! of a shared log: from the id that the log's founder drew, so all nodes agree.
+//!
+//! There is no file with an id: it would be one more thing to lose, and logs of earlier versions
+//! have none. There is no lineage of forks either: a client whose position lies before a fork may
+//! have derived data from other logs, so it is told, with the head, and decides (decision 0040).
 
 use crate::shared::entry::ClusterId;
 use sha2::{Digest, Sha256};

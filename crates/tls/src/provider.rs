@@ -1,4 +1,4 @@
-//! The cryptography.
+//! The cryptography of TLS, for servers and clients: `ring`.
 
 use rustls::crypto::{CryptoProvider, ring};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Pure folds over events. Nothing here uses a clock, a disk or HTTP: a view at position N is a
-//! function of events 1..N alone.
+//! Pure folds over events: projections, links and accounts, and the contract of every view. Nothing
+//! here uses a clock, a disk or HTTP: a view at position N is a function of events 1..N alone.
 
 #![forbid(unsafe_code)]
 

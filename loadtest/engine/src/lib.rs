@@ -5,6 +5,12 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge. What other tools wrote is read, too: `curl` command
 //! lines ([`curl`]), library micro-benchmarks ([`micro`]), published tables ([`audit`]).
+//!
+//! The engine offers a plan with one thread for each worker, each with its own connections, users,
+//! schedule and histograms. The driver makes runs of steps in turns and watches the machine
+//! meanwhile. In open loop the schedule is a function of rate and seed alone: a due request that is
+//! not sent yet is still ahead in the schedule, so a backlog needs no memory, and no request is
+//! dropped from the figures.
 
 pub mod audit;
 pub mod check;

@@ -1,4 +1,17 @@
 //! Mending: damaged segments of a data folder are replaced from a backup.
+//!
+//! A mended log is one course of events, and no history has two events at one position. So the
+//! log's history is found first, in the header of its first segment or in the salt that the index
+//! of that segment names. Of the backups of that history the one that reaches furthest is taken,
+//! and each segment that both have is compared: a whole one by position and last checksum, a
+//! damaged or shorter one batch by batch. Only then is anything written: what is missing, short or
+//! damaged, and in further passes what that uncovers.
+//!
+//! What came after the backup is known only if the file shows an intact end. Otherwise the end is
+//! put back and the log gets another history ([`renew`](crate::renew)). The mark of an end that was
+//! put back is an empty index behind it, removed after every other index that knows of more, so an
+//! interrupted run can be repeated. `--cut` (`shorten`) is for damage that no backup has: the log
+//! ends before it, under another history.
 
 mod course;
 mod end;

@@ -1,4 +1,4 @@
-//! Sinks: from a log to another system.
+//! Sinks: the pump from a log to another system, and the interface to that system.
 
 mod definition;
 mod destination;

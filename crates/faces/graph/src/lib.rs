@@ -2,6 +2,18 @@
 //!
 //! A transaction works on its own version of the graph, records what it reads, and is committed as
 //! one event if no one has changed that meanwhile (decision 0028).
+//!
+//! ```text
+//! base = newest version, staged or folded (at once) │ folded (open)               a clone of one Arc
+//! statements on a private clone: pages copied as they are written; reads noted in the footprint
+//! commit ─► lock ─► changes since the base touch the footprint? ─► overtaken: executed again
+//!                   else the next version ─► staged, with one constant condition  unlock ─► durable ─► folded ─► answer
+//! ```
+//!
+//! A statement begins on the serving thread under a budget of steps, and begins again in the room
+//! for bounded work when the budget is used up. `decide` is the check of the footprint, never the
+//! execution. The fold takes the version of the commit if that was decided on the very version that
+//! is folded; otherwise it computes the event's effect, as for any writer's.
 
 #![forbid(unsafe_code)]
 

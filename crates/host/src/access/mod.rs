@@ -11,6 +11,14 @@
 //! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or an external issuer's
 //! (`foreign`, `jwks`); the keys that verify them change while the server runs (`rotation`,
 //! `renewal`), which invalidates the proofs of tokens.
+//!
+//! Every request passes the gate (`gate`) before its log is looked up, its body read or anything
+//! decided: `http/dispatch.rs` asks it with what the route needs, `lean/seam.rs` with what a fast
+//! path claims. The lean loop admits what it can judge at once and hands over everything else.
+//!
+//! Without accounts every client may do everything. The server then listens on loopback only, and
+//! every request must use one of the server's own names, which no page of another site can have
+//! (`page`).
 
 pub mod api_key;
 pub(crate) mod cache;

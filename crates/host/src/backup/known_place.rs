@@ -1,5 +1,12 @@
 //! What a data folder knows of the place of its scheduled backups: that it has had one of this
 //! server. If it has none any more, the disk is not mounted, or it is another disk.
+//!
+//! Without the record, a schedule would create its folder below a mount point without its disk:
+//! backups would go to the wrong device, and every figure would say that all is well. A damaged
+//! manifest counts as a backup, because it may be one. A backup by hand begins a new place. The
+//! record holds for buckets as well, and each disk of a set that takes turns passes once it has a
+//! backup. What remains: a folder below the mount point that already holds backups, the first
+//! backup of all, and a disk that is unmounted right after the check.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,13 @@
 //! Before a server starts: whether its logs still reach as far as in its backups. A folder that a
 //! snapshot of its disk has put back cannot tell that it was.
+//!
+//! Without the backups, two things in a folder know more than its last segment: an index, which is
+//! written only once the next segment holds a batch, and the snapshot of a view, which names the
+//! last durable event when it was written. Either refuses the start of a log of files, and a
+//! damaged one is no evidence. With delayed barriers a power loss legitimately takes events that a
+//! snapshot knows, so there it is an error in the log and no refusal.
+//!
+//! An unreachable place of backups costs a start 10 s and an error in the log, not the start.
 
 use super::Backups;
 use super::destination::Destination;

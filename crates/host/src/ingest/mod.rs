@@ -1,5 +1,15 @@
 //! Ingest: what a request asks for, the content of its body, and the serving thread's access to the
 //! logs' batchers. Knows no sockets; the lean loop and the general stack both serve its fast path.
+//!
+//! ```text
+//! lean loop (a thread a core)                      flusher (a thread a log)            sequencer, journal
+//! recv → head, body → checked, encoded ──► ring ──► takes all partitions ──► staged in pieces, one barrier
+//! one send of a 202 encoded before                  gives room back only after the barrier
+//! ```
+//!
+//! `POST /e` is answered when the record is in the serving thread's partition (`log/batcher`).
+//! Under load no thread is woken for it: the flusher comes every two milliseconds, or when a MiB
+//! has gathered. The possible loss of a crash can be counted at any moment (`node/account.rs`).
 
 mod config;
 mod data;

@@ -8,6 +8,12 @@
 //! ```
 //!
 //! `session` is the protocol without a socket; `worker` and `conn` handle the sockets.
+//!
+//! At the first request that is for no fast path, the socket moves to the tokio thread of the same
+//! core, with the bytes already read, and stays there. Events taken before and after the move are
+//! in two partitions, which are observed and stored in opposite orders, so the connection's order
+//! is kept (decisions 0008 and 0009). A request that the loop cannot admit at once moves as well,
+//! so every refusal is worded in one place.
 
 mod answer;
 mod bell;

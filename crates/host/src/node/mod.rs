@@ -1,4 +1,7 @@
 //! The logs of this process: their folder, which exist, opening and dropping them.
+//!
+//! A log has views, a batcher and an account of what it accepted; a shared log has a role as well.
+//! `readiness` says what is wrong with any of them.
 
 mod account;
 mod catalog;

@@ -1,4 +1,5 @@
-//! The views of a log: those opened with it, and those opened on first use.
+//! The views of a log: those attached to it by name, and those of each log. The latter are opened
+//! when they are first requested, or together with a log that holds their events.
 
 use super::{Node, NodeError};
 use crate::names::SYSTEM_LOG;

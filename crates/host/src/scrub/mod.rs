@@ -1,5 +1,33 @@
 //! Reading the data folder in the background, again and again, so that damage shows while a backup
 //! may still have what is damaged: every log, and every other file that the server keeps.
+//!
+//! One thread reads at one rate for all logs. Sealed segments and indexes are read with direct I/O,
+//! so a block that rots under a cached page is found and the cache stays the server's; where the
+//! file system refuses that, the range is dropped from the cache first. The segment that is being
+//! written is read through the cache. Batches, sections of indexes and the epoch are checked by
+//! their checksums; that an index agrees with its segment is for `wellspring verify`.
+//!
+//! Each other file that is kept has a check, made by the room that owns it (`kept_file`), which
+//! mends what it finds:
+//!
+//! | file | told by | then |
+//! |---|---|---|
+//! | `epoch` | the epoch that the process has claimed | written again |
+//! | `journal` of a copy | its checksum, and the log's history | written again by the journal |
+//! | `views/*.snapshot` | the checksum at its end | removed; an open view writes another |
+//! | `token-secret` | the secret in memory, if nothing but the content has changed since it was read; also if it holds no secret at all | written again |
+//! | `links-visitor-key` | the key in memory; only this process writes the file | written again |
+//! | `has-accounts` | its text, and that there are accounts | written again |
+//!
+//! Mended damage is a warning until a whole pass finds none (`mended`). No check tells a digit of
+//! `token-secret` that changed together with the file's time of change, which is adopted as a
+//! rotation; nor rot of a key file or of digits of `epoch` while no server runs.
+//!
+//! Each pass also compares the inode of every open segment with that of its name, because a segment
+//! that is removed or replaced under a server reads well until the server ends. If the data folder
+//! itself is no longer the one that was opened (`log/storage/held_folder.rs`), nothing is written
+//! into it. A log that is closed during a pass loses its files under the scrub, so that is asked
+//! last, and then nothing that was found of it counts.
 
 mod mended;
 

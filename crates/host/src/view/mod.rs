@@ -9,6 +9,16 @@
 //!
 //! Readers share the fold and take no lock. The fold has one writer at a time: its own thread,
 //! every few milliseconds, or a caller that waits for a position while no thread is folding.
+//!
+//! A command is decided against what is folded and what is decided but not folded yet, and staged,
+//! under one lock. The append condition covers what came after the folded position; a view that
+//! judges its own events has it begin after the last of these (`ConditionStart::OwnLast`). If
+//! another writer appended in between, the command is decided again. A refusal that rests on
+//! something not yet durable is not told: the command waits and is decided again.
+//!
+//! A write is answered after it is folded. An ordinary reader writes the snapshot while the fold
+//! goes on, so its content may be later than its position, though never later than its *end*, which
+//! it names; applying an event twice must change nothing (decision 0010).
 
 mod deciding;
 mod execute;

@@ -1,4 +1,7 @@
-//! Handing records over to the leader.
+//! Handing records over to the leader. A node that does not lead a shared log gives what its
+//! batcher accepted to the node that does, a piece at a time under a request key of the piece. A
+//! piece whose outcome is unknown is sent again, the same bytes under the same key, until a leader
+//! says that it is stored.
 
 use crate::append::Appended;
 use crate::error::AppendError;

@@ -5,6 +5,13 @@
 //! [`SealedIndex`] in a file for earlier ones. Events are identified by `rel`, their position
 //! relative to the first event. Every query is bounded by a range, and a reader's range ends at the
 //! durable watermark at the latest: events beyond it do not exist for readers yet.
+//!
+//! A segment ends when its index has `active_index_bytes` (8 MiB), so that a start reads little. A
+//! thread of its own then writes the sealed index: checksummed sections with a term dictionary,
+//! compressed postings, an offset column, a type column and a filter. It is never fsynced on the
+//! path of an append. Four adjacent indexes become one, and four of these again, term by term and
+//! in the background, so that a question about the whole log asks few (decision 0018). A missing or
+//! damaged index is rebuilt, also in the middle of a read.
 
 mod active;
 mod active_query;

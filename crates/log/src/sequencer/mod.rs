@@ -16,6 +16,14 @@
 //! - [`waker`]: wakes the committing thread, unless another thread is committing.
 //! - [`seal`]: writing the indexes of full segments, with retries.
 //! - [`replays`]: retries that overtook their first attempt, answered separately from commits.
+//!
+//! Group commit has no timer: while one batch is at the device the next one gathers, so batches
+//! grow with load. With one client, the thread that staged a batch commits it, without a wake-up.
+//!
+//! A request waits for a position: its own last one, that of the event that refuses it, or that of
+//! its first attempt. It is answered when that position is durable. So no client is told of a
+//! conflict with something that never happened, and a retry shares the doubt of its first attempt
+//! (decision 0014).
 
 mod apply;
 mod commit;

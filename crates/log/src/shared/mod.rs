@@ -7,6 +7,19 @@
 //! count and when an append may be answered, by one [`rule`] that every reader applies; the
 //! engine's own fencing is not trusted.
 //!
+//! ```text
+//! leader:    staged ─► entry, offered ────────┐                   ┌─► rule: it counts ─► segment ─► head ─► answer
+//!                                             ▼                   │
+//!                        shared log: one order of opaque entries ─┤
+//!                                                                 │
+//! follower:                                                       └─► rule: it counts ─► index ─► segment ─► head
+//! ```
+//!
+//! A claim counts if its epoch is greater than the one in force. A batch counts if its epoch is in
+//! force, it begins at the next position, and it names the batch before it by its chain. Everything
+//! else is void, for every node. So a replaced leader can do no harm: its offers that have not
+//! arrived when a newer claim does never will, and their clients get a definite answer.
+//!
 //! The design follows the Loglet of Delos (Balakrishnan et al., OSDI 2020,
 //! <https://www.usenix.org/conference/osdi20/presentation/balakrishnan>).
 //!

@@ -1,4 +1,9 @@
 //! A folder that is kept open, so that it is told from another one that gets its path.
+//!
+//! One `stat` before a file is created, renamed or removed tells whether the path still names the
+//! folder. What remains is the moment between the look and the write, and what faces and commands
+//! write rarely. Files relative to the open folder (`openat`) would let a server go on in a folder
+//! that its operator has moved away.
 
 use std::fs::{self, File, Metadata};
 use std::io;

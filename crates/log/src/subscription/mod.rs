@@ -1,4 +1,8 @@
 //! Subscriptions: a read repeated from a cursor; catch-up and live delivery are one path.
+//!
+//! At the end of the log a subscription registers a tag or type of each item of its query
+//! (`interests`). The committer only unparks the notifier, a thread that reads the committed events
+//! and wakes the subscriptions they may concern (decision 0015).
 
 mod interests;
 #[cfg(test)]

@@ -19,7 +19,7 @@ const KNOWN_FROM_THE_ROOF: &[(&str, &[&str])] = &[
 ];
 
 /// A face is one room: its routes name its handlers, which take the face.
-fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {
+pub(crate) fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {
     for (name, krate) in crates().into_iter().filter(|(name, _)| !name.starts_with("faces/")) {
         let source = krate.join("src");
         let mut files = Files::new();

@@ -1,6 +1,11 @@
-//! Links, the first view. The pure part of a link shortener: codes and their order, valid targets,
-//! lists of hosts, what a click's headers say of the visitor; and the view itself with its
-//! decisions, fold and queries.
+//! The view of links: codes and their order, valid targets, lists of hosts, what a click's headers
+//! say of the visitor; and its decisions, fold and queries.
+//!
+//! A link is a row of words in an array that never moves. A change is written to another place and
+//! published by moving one pointer, and the old place is reused, so a reader checks the pointer
+//! before and after (`state`, `places`). An automatic code is a permuted counter, so the code
+//! itself leads to the place of its link; all others are looked up by name (`names`). Repeated
+//! look-ups of one link skip both (`Folded::lookup_near`).
 
 pub mod agent;
 mod answer;

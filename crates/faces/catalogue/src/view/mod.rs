@@ -3,6 +3,14 @@
 //! The condition of a decision about an item covers that item's events only, so orders of other
 //! items never interfere; orders of one item are decided on top of each other and share a barrier.
 //! Items, topics and an item's orders are numbered without gaps.
+//!
+//! ```text
+//! order ──► decide: the item as folded + its changes on their way ──► OrderPlaced, if no other event of this item came ──► folded: stock falls
+//! ```
+//!
+//! Everything is behind one readers' lock, so every answer shows the catalogue at one position; the
+//! fold takes the lock for one event at a time. A pending change that is already folded counts
+//! once: it knows its position, and the item knows its last one (decision 0030).
 
 mod apply;
 mod command;

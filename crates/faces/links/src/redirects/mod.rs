@@ -1,5 +1,12 @@
 //! Redirects as a fast path: the target of a code, the refusal of a code without one, and the
 //! recorded click.
+//!
+//! The code is looked up in what the view has folded, without a lock. A `LinkClicked` goes into the
+//! thread's partition like any ingested event; its visitor is named by a hash whose key changes
+//! daily (`visitor`). If there is no room, the click is counted as shed and the answer is still
+//! sent. Whether the settings allow the target is stored with the link, judged when it was folded,
+//! so the check costs nothing (decision 0020). While the view is being rebuilt, the connection goes
+//! to the general stack, which answers 503 `view-not-ready`.
 
 mod click;
 mod path;

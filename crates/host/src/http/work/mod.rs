@@ -1,6 +1,6 @@
-//! The room for bounded work. Short work runs on the serving thread; potentially long work runs on
-//! dedicated threads, so that no request holds a serving thread for more than a fraction of a
-//! millisecond.
+//! The room for bounded work: permits, turns, deadlines, and who pays. Short work runs on the
+//! serving thread; potentially long work runs on dedicated threads, so that no request holds a
+//! serving thread for more than a fraction of a millisecond (decision 0019).
 //!
 //! ```text
 //! request ── Job ── brief(price, …)   parse, compile, write out: size-bounded; own lane

@@ -6,6 +6,15 @@
 //! of the others. Commits make no barrier: what a power loss removes from a copy is fetched again,
 //! from the place after the last remaining batch.
 //!
+//! A node's role changes while the log is open (`sequencer/role.rs`): what was only staged is taken
+//! back, offers stay in doubt until they arrive or are overtaken, leases end; readers,
+//! subscriptions and views notice nothing. Each entry says whether its batch begins a segment, so
+//! copies have the same segments. What an opening or a read finds rotten is fetched again from the
+//! place that segments and batches name.
+//!
+//! The engine is polled and never waited for: an appending thread sends its own batch and takes
+//! what has arrived, and the journal's thread sleeps without a lock.
+//!
 //! - [`attend`]: time-driven tasks.
 //! - [`arrivals`]: arriving entries.
 //! - [`offers`]: offered entries that have not arrived.

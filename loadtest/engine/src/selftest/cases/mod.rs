@@ -1,4 +1,5 @@
-//! The cases.
+//! The cases of the self-test: loads against servers of known behaviour, each with what its report
+//! must say.
 
 mod ending;
 mod faults;
