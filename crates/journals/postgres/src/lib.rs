@@ -101,8 +101,8 @@
 //! # Limits
 //!
 //! An entry has at most 8 MiB; larger batches are sent in parts. A log has at most one unsettled
-//! offer. Offers of several logs share one connection, one after another: a commit that hangs
-//! blocks all logs of the node.
+//! offer. Offers of all logs share four connections, the least busy one takes the next: commits
+//! that hang on all four block every log of the node.
 
 #![forbid(unsafe_code)]
 
