@@ -17,7 +17,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// The name in `conformance_tests!` and in `docs/testing.md`.
+    /// The name in `conformance_tests!` and in `docs/conformance.md`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -237,7 +237,7 @@ pub fn suite() -> &'static [Test] {
     SUITE
 }
 
-/// The list as in `docs/testing.md`.
+/// The list as in `docs/conformance.md`.
 #[must_use]
 pub fn table() -> String {
     let mut table = String::from("| test | needs |\n|---|---|\n");
