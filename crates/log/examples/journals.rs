@@ -1,5 +1,5 @@
 //! The cost of the journal over a shared log compared with the journal of files, both in a folder
-//! in memory:
+//! in memory.
 //!
 //! ```text
 //! cargo run --release -p wellspring-log --example journals
