@@ -1,5 +1,7 @@
 //! The record of a request, complete once its answer is known. Request figures, the access log, the
 //! audit and traces are all made from it, on both HTTP stacks.
+//!
+//! Rooms below `http` know a route by its name in the record, never by the routes of a face.
 
 use crate::identity::{Caller, Identity, Method};
 use std::net::IpAddr;

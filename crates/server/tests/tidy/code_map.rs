@@ -110,14 +110,13 @@ fn modules(dir: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
 /// The programs of a package beside its source: those of its tests, and its examples.
 fn programs(package: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
-    for folder in ["tests", "examples"].map(|name| package.join(name)) {
-        for path in Some(folder).filter(|folder| folder.is_dir()).iter().flat_map(|f| entries(f)) {
-            let file = if path.is_dir() { path.join("main.rs") } else { path.clone() };
-            if is_rust(&file) && file.exists() {
-                let name = path.with_extension("");
-                let name = name.strip_prefix(package).expect("below").display().to_string();
-                found.push((name, file));
-            }
+    let folders = ["tests", "examples"].map(|name| package.join(name));
+    for path in folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| entries(folder)) {
+        let file = if path.is_dir() { path.join("main.rs") } else { path.clone() };
+        if is_rust(&file) && file.exists() {
+            let name = path.with_extension("");
+            let name = name.strip_prefix(package).expect("below").display().to_string();
+            found.push((name, file));
         }
     }
     found

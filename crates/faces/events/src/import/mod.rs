@@ -3,6 +3,9 @@
 //! An import has no key of its own: the events are the key (decision 0017). `blocks` cuts the body
 //! into whole lines, `intake` makes chunks of them and looks each up, `flights` makes new ones
 //! durable in order; all three work at the same time.
+//!
+//! Each chunk's request key is made from the events before it, its digest from its own. Each is
+//! staged on the basis of the one before, so none can become durable after a gap.
 
 mod blocks;
 mod chain;
