@@ -16,8 +16,8 @@ use std::time::Duration;
 use wellspring_server::embed::contract::{APPENDING, JSON, Segment, VIEWING, Values};
 use wellspring_server::embed::{
     Answer, Decision, EmbeddedFace, Event, Face, Host, KeptEvents, LogEvent, NoSettings, Position,
-    Query, QueryItem, Request, Response, ServedRoute, SnapshotFault, Ticket, View, ViewSlot,
-    problems, routes,
+    Query, QueryItem, Request, Response, ServedRoute, SetupError, SnapshotFault, Ticket, View,
+    ViewSlot, problems, routes,
 };
 
 /// The log, the type of event, and the beginning of the tag that names the counter.
@@ -172,7 +172,7 @@ impl Face for CounterFace {
         Some(&KEPT)
     }
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<CounterFace, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<CounterFace, SetupError> {
         let view = ViewSlot::new(|| Ok(()));
         host.attach(LOG, &view)?;
         Ok(CounterFace { host: Arc::clone(host), view })

@@ -95,17 +95,17 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with a code.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
+    pub(crate) fn new(code: Code, message: impl ToString) -> Failure {
+        Failure { code, message: message.to_string() }
     }
 
     /// The command makes no sense as given.
-    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+    pub(crate) fn usage(message: impl ToString) -> Failure {
         Failure::new(Code::Usage, message)
     }
 
     /// The input data is wrong.
-    pub(crate) fn data(message: impl Into<String>) -> Failure {
+    pub(crate) fn data(message: impl ToString) -> Failure {
         Failure::new(Code::Data, message)
     }
 

@@ -48,5 +48,5 @@ impl Server {
 /// # Errors
 /// Usage, if the address is not valid.
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
-    Endpoint::parse(url).map_err(Failure::usage)
+    Endpoint::parse(url).map_err(|error| Failure::usage(format!("--url {url}: {error}")))
 }

@@ -17,6 +17,7 @@ use crate::log_lines;
 use crate::node::StorageConfig;
 use crate::otlp::{Otlp, OtlpConfig};
 use crate::settings::{ProcessConfig, sections};
+use crate::setup::SetupError;
 use crate::tls::{Files, TlsConfig};
 
 sections! {
@@ -49,7 +50,7 @@ impl HostConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
+    pub fn check(&self, faces: &FaceTerms) -> Result<(), SetupError> {
         let HostConfig {
             process, storage, cluster, http, tls, access, ingest, otlp, backup, ..
         } = self;
@@ -63,14 +64,15 @@ impl HostConfig {
                  an account: `wellspring user add NAME --role admin --data {}`), or listen on \
                  127.0.0.1, or set --insecure if the network is private",
                 process.data.display()
-            ));
+            )
+            .into());
         }
         process.check()?;
         cluster.check(process, files.is_some())?;
         if cluster.is_shared() && storage.sync()? != wellspring_log::Sync::Always {
             return Err("sync must be `always` with --journal: the journal decides when an \
                         append is durable"
-                .to_owned());
+                .into());
         }
         log_lines::level(&process.log_level)?;
         http.check()?;
@@ -93,7 +95,7 @@ impl HostConfig {
     ///
     /// # Errors
     /// A sentence about `cors_origins` or `own_hosts`.
-    pub(crate) fn pages(&self, faces: &FaceTerms) -> Result<Pages, String> {
+    pub(crate) fn pages(&self, faces: &FaceTerms) -> Result<Pages, SetupError> {
         let cors = Cors::of(&self.access.cors_origins)?;
         let own_urls: Vec<&str> = faces.own_urls.iter().map(String::as_str).collect();
         Pages::of(&self.process.own_hosts, &own_urls, cors)

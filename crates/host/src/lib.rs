@@ -44,6 +44,7 @@ pub mod record;
 pub(crate) mod scrub;
 pub mod serve;
 pub mod settings;
+pub mod setup;
 pub mod stamp;
 pub mod stats;
 #[cfg(any(test, feature = "testing"))]

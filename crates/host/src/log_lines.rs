@@ -1,6 +1,7 @@
 //! The lines of the server's log, on standard error.
 
 use crate::settings::{LogFormat, ProcessConfig};
+use crate::setup::SetupError;
 use std::io;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -11,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 ///
 /// # Errors
 /// A sentence about `log_level`.
-pub fn begin(config: &ProcessConfig) -> Result<(), String> {
+pub fn begin(config: &ProcessConfig) -> Result<(), SetupError> {
     let level = level(&config.log_level)?;
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     // The Kafka client logs a line for each transaction; its users log what matters.
@@ -30,7 +31,10 @@ pub fn begin(config: &ProcessConfig) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence about `log_level`.
-pub(crate) fn level(text: &str) -> Result<tracing::Level, String> {
-    text.parse()
-        .map_err(|_| format!("--log-level must be error, warn, info, debug or trace, not {text:?}"))
+pub(crate) fn level(text: &str) -> Result<tracing::Level, SetupError> {
+    text.parse().map_err(|_| {
+        SetupError::new(format!(
+            "--log-level must be error, warn, info, debug or trace, not {text:?}"
+        ))
+    })
 }

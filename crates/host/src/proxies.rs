@@ -52,15 +52,19 @@ fn bits(address: IpAddr) -> u128 {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedProxies(Vec<Prefix>);
 
+/// An entry that is neither an address nor a prefix.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InvalidProxy(pub(crate) String);
+
 impl TrustedProxies {
     /// Parses addresses and prefixes; empty entries are ignored.
     ///
     /// # Errors
     /// The first entry that is neither.
-    pub(crate) fn parse(entries: &[String]) -> Result<TrustedProxies, String> {
+    pub(crate) fn parse(entries: &[String]) -> Result<TrustedProxies, InvalidProxy> {
         let entries = entries.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
         entries
-            .map(|entry| Prefix::parse(entry).ok_or_else(|| entry.to_owned()))
+            .map(|entry| Prefix::parse(entry).ok_or_else(|| InvalidProxy(entry.to_owned())))
             .collect::<Result<_, _>>()
             .map(TrustedProxies)
     }
@@ -175,7 +179,7 @@ mod tests {
     fn what_is_no_address_is_named() {
         for bad in ["10.0.0.0/33", "::/129", "host", "10.0.0.0/", "10.0.0.0/+8", "10.0.0", "/8"] {
             let error = TrustedProxies::parse(&["::1".to_owned(), bad.to_owned()]).unwrap_err();
-            assert_eq!(error, bad);
+            assert_eq!(error, InvalidProxy(bad.into()));
         }
         assert!(TrustedProxies::parse(&["".to_owned(), " ".to_owned()]).unwrap().0.is_empty());
     }

@@ -13,13 +13,14 @@ use crate::kept_types::KeptTypes;
 use crate::node::Node;
 use crate::serve::open::open_with_key;
 use crate::settings::{NoSettings, Origins, Section};
+use crate::setup::SetupError;
 use clap::{Args as _, Command, FromArgMatches as _};
 use std::path::Path;
 use std::sync::Arc;
 use wellspring_log::Clock;
 
 /// The settings of a host and of a face, from flags.
-fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), String> {
+fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), SetupError> {
     let words = ["x"].iter().chain(flags);
     let command = <HostConfig as Section>::Args::augment_args(Command::new("x"));
     let command = S::Args::augment_args(command);
@@ -29,7 +30,7 @@ fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), String> {
     let origins = Origins::of(&command, &matches);
     let host = HostConfig::merge(host.map_err(|e| e.to_string())?, Default::default());
     let face = S::merge(face.map_err(|e| e.to_string())?, Default::default());
-    host.check(&FaceTerms::default()).map_err(|what| origins.explain(what))?;
+    host.check(&FaceTerms::default()).map_err(|what| origins.explain(what.to_string()))?;
     Ok((host, face))
 }
 
@@ -37,7 +38,7 @@ fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), String> {
 ///
 /// # Errors
 /// A sentence about the first invalid setting.
-pub fn settings_of<F: Face>(flags: &[&str]) -> Result<(HostConfig, F::Settings), String> {
+pub fn settings_of<F: Face>(flags: &[&str]) -> Result<(HostConfig, F::Settings), SetupError> {
     let (host, face) = parsed::<F::Settings>(flags)?;
     F::check(&face, host.surroundings())?;
     Ok((host, face))
@@ -50,7 +51,7 @@ impl HostConfig {
     }
 
     /// The settings that these flags give, or what is wrong with them.
-    pub fn loaded(flags: &[&str]) -> Result<HostConfig, String> {
+    pub fn loaded(flags: &[&str]) -> Result<HostConfig, SetupError> {
         parsed::<NoSettings>(flags).map(|(host, _)| host)
     }
 

@@ -1,5 +1,6 @@
 //! The door through which the server and its faces start threads.
 
+use crate::setup::SetupError;
 use std::thread::JoinHandle;
 
 /// How much nicer a thread with long work is than a serving thread: it gets about a third of the
@@ -12,9 +13,12 @@ const NICER_BY: i32 = 5;
 /// # Errors
 /// The system provides none.
 #[allow(clippy::disallowed_methods)] // the door
-pub fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+pub fn spawn(
+    name: String,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, SetupError> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
-    thread.map_err(|e| format!("cannot start a thread: {e}"))
+    thread.map_err(|e| SetupError::new(format!("cannot start a thread: {e}")))
 }
 
 /// Lowers the priority of a thread with long work below that of serving threads. Not by much: it
@@ -44,7 +48,7 @@ pub fn yield_to_serving() {
 pub fn spawn_yielding(
     name: String,
     work: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, String> {
+) -> Result<JoinHandle<()>, SetupError> {
     let yield_to_serving = yielding();
     spawn(name, move || {
         yield_to_serving();

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use wellspring_host::cluster::{ClusterConfig, Engine};
+use wellspring_host::setup::SetupError;
 
 /// The engine of a configuration; `None` if the logs are files of one node. Blocks until it is
 /// connected.
 ///
 /// # Errors
 /// A sentence: there is no such engine, or it cannot be used or reached.
-pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, String> {
+pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, SetupError> {
     if !config.is_shared() {
         return Ok(None);
     }
@@ -23,7 +24,7 @@ pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, 
         _ => Err(format!(
             "journal must be postgres://USER@HOST/DATABASE, or empty for the files of this node alone, not {}",
             config.journal
-        )),
+        ).into()),
     }
 }
 
@@ -32,6 +33,7 @@ mod postgres {
     use super::{Arc, ClusterConfig, Engine};
     use std::time::Duration;
     use wellspring_host::cluster::{EngineReach, EngineStatus, LogRows};
+    use wellspring_host::setup::SetupError;
     use wellspring_journal_postgres::{
         ConnectError, ConnectOptions, Connection, Durability, EventRows, PostgresNode, Retry,
     };
@@ -41,7 +43,7 @@ mod postgres {
     const TRIES: u32 = 30;
     const PAUSE: Duration = Duration::from_secs(1);
 
-    pub(super) fn engine(config: &ClusterConfig) -> Result<Arc<dyn Engine>, String> {
+    pub(super) fn engine(config: &ClusterConfig) -> Result<Arc<dyn Engine>, SetupError> {
         let named = |error: String| format!("journal: {error}");
         let mut options = ConnectOptions::parse(config.journal.secret_text())
             .map_err(|error| named(error.to_string()))?

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use wellspring_host::log_lines;
 use wellspring_host::serve;
 use wellspring_host::serve::open::{OpenServer, open as open_host};
+use wellspring_host::setup::SetupError;
 
 /// Runs the server until a signal ends it. `warnings` are about how it was started.
 pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
     let print = args.print_config;
     let config = match Config::load(args) {
         Ok(config) => config,
-        Err(message) => return refuse(&message),
+        Err(error) => return refuse(&error.to_string()),
     };
     if print {
         warnings.iter().for_each(|warning| eprintln!("wellspring: {warning}"));
@@ -22,14 +23,14 @@ pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
             Err(failure) => failure.report(),
         };
     }
-    if let Err(message) = log_lines::begin(&config.settings.host.process) {
-        return refuse(&message);
+    if let Err(error) = log_lines::begin(&config.settings.host.process) {
+        return refuse(&error.to_string());
     }
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let (origins, sync) = (config.origins.clone(), config.settings.host.storage.sync.clone());
-    match open(config).and_then(|opened| serve::serve(opened, &sync)) {
+    match open(config).map_err(Into::into).and_then(|opened| serve::serve(opened, &sync)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => refuse(&origins.explain(message)),
+        Err(error) => refuse(&origins.explain(error.to_string())),
     }
 }
 
@@ -42,7 +43,7 @@ fn refuse(message: &str) -> ExitCode {
 ///
 /// # Errors
 /// A sentence about what cannot be opened.
-pub(crate) fn open(config: Config) -> Result<OpenServer, String> {
+pub(crate) fn open(config: Config) -> Result<OpenServer, SetupError> {
     let terms = config.face_terms();
     let Settings { host, faces } = config.settings;
     let routes = faces::routes(host.http.dev_endpoints);

@@ -178,7 +178,7 @@ fn restored(
     let shown = &mut |done, all| progress.update_bytes(done, all);
     // Without its accounts, a server must refuse to start rather than be open to everyone.
     let prepare = || match manifest.has_accounts {
-        true => sealed::mark(&args.data),
+        true => sealed::mark(&args.data).map_err(|error| error.to_string()),
         false => Ok(()),
     };
     let logs = restore(store, &manifest, &args.data, &wanted, &prepare, shown);

@@ -41,6 +41,7 @@ use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
 use wellspring_host::identity::Method;
 use wellspring_host::settings::NoSettings;
+use wellspring_host::setup::SetupError;
 use wellspring_host::wire::problem::{
     self, FORBIDDEN, Kind, Problem, TOO_MANY_LOGINS, UNAUTHENTICATED,
 };
@@ -116,7 +117,7 @@ impl Face for AccountFace {
             => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
     };
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, SetupError> {
         Ok(AccountFace { host: Arc::clone(host) })
     }
 }

@@ -77,7 +77,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
         let host = Arc::clone(&host);
         let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
         // The account exists nevertheless, and the next start retries.
-        sealed.unwrap_or_else(|reason| tracing::error!(reason, "there are no accounts"));
+        sealed.unwrap_or_else(|reason| tracing::error!(%reason, "there are no accounts"));
     }
     let response = shown(&host, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")).at(position))

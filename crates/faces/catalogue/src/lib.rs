@@ -39,6 +39,7 @@ use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, NDJSON};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::names::MAIN;
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, KEY_REUSED, Kind, Problem, TOO_LARGE};
@@ -125,7 +126,7 @@ impl Face for CatalogueFace {
             .at(&ORDER) .fails[APPENDING, VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
     };
 
-    fn check(settings: &CatalogueConfig, _around: Surroundings<'_>) -> Result<(), String> {
+    fn check(settings: &CatalogueConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
         settings.currency().map(drop)
     }
 
@@ -133,7 +134,7 @@ impl Face for CatalogueFace {
         settings.kept_events()
     }
 
-    fn open(settings: CatalogueConfig, host: &Arc<Host>) -> Result<CatalogueFace, String> {
+    fn open(settings: CatalogueConfig, host: &Arc<Host>) -> Result<CatalogueFace, SetupError> {
         let currency = settings.currency()?;
         let view = ViewSlot::new(|| Ok(()));
         host.node.attach(MAIN, Arc::clone(&view) as _).map_err(|error| error.to_string())?;

@@ -4,6 +4,7 @@ use crate::view::{Currency, PREFIX, TYPES};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::names::MAIN;
 use wellspring_host::settings::section;
+use wellspring_host::setup::SetupError;
 
 section! {
     /// Settings of the catalogue.
@@ -35,10 +36,10 @@ impl CatalogueConfig {
     ///
     /// # Errors
     /// A sentence: the currency is unknown.
-    pub(crate) fn currency(&self) -> Result<Currency, String> {
+    pub(crate) fn currency(&self) -> Result<Currency, SetupError> {
         let code = &self.catalogue_currency;
         Currency::in_use(code).ok_or_else(|| {
-            format!("catalogue_currency must be a code of ISO 4217 that is in use, such as EUR, not {code:?}")
+            SetupError::new(format!("catalogue_currency must be a code of ISO 4217 that is in use, such as EUR, not {code:?}"))
         })
     }
 }

@@ -40,6 +40,7 @@ use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
+use wellspring_host::setup::SetupError;
 use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
 
 /// The media type of records.
@@ -81,7 +82,7 @@ impl Face for ClusterFace {
             .fails[&[&LOG_NOT_FOUND]] => [200 JSON "ClusterPiece"];
     };
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<ClusterFace, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<ClusterFace, SetupError> {
         Ok(ClusterFace { host: Arc::clone(host) })
     }
 }

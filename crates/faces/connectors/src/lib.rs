@@ -38,6 +38,7 @@ use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::{Host, JSON};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, INVALID, Kind, Problem};
@@ -97,23 +98,22 @@ impl Face for ConnectorFace {
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
     };
 
-    fn check(settings: &ConnectorConfig, _around: Surroundings<'_>) -> Result<(), String> {
+    fn check(settings: &ConnectorConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
         let connectors = settings.connectors()?;
         if connectors.len() > MAX_CONNECTORS {
-            return Err(format!("there are more than {MAX_CONNECTORS} sinks and sources"));
+            return Err(format!("there are more than {MAX_CONNECTORS} sinks and sources").into());
         }
         if let (Some(_), false) = (
             connectors.iter().find(|it| handlers::is_of_kafka(&it.definition)),
             cfg!(feature = "kafka"),
         ) {
             return Err("a sink or source of the configuration connects to Kafka, and this program was built \
-                        without the feature kafka"
-                .to_owned());
+                        without the feature kafka".into());
         }
         Ok(())
     }
 
-    fn open(settings: ConnectorConfig, host: &Arc<Host>) -> Result<ConnectorFace, String> {
+    fn open(settings: ConnectorConfig, host: &Arc<Host>) -> Result<ConnectorFace, SetupError> {
         let configured = settings.connectors()?;
         let view = ViewSlot::new(|| Ok(()));
         host.attach(SYSTEM_LOG, &view)?;

@@ -116,7 +116,7 @@ impl Runner {
         };
         match threads::spawn_yielding(format!("{}-{}", key.kind.word(), key.name), work) {
             Ok(thread) => runner.thread = Some(thread),
-            Err(why) => status.set_fault(&Fault::transient(why)),
+            Err(why) => status.set_fault(&Fault::transient(why.to_string())),
         }
         runner
     }

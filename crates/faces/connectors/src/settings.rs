@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
 use wellspring_host::settings::section;
+use wellspring_host::setup::SetupError;
 
 section! {
     /// Settings of sinks and sources.
@@ -31,11 +32,11 @@ section! {
 pub struct ConnectorTables(Vec<Map<String, Value>>);
 
 impl FromStr for ConnectorTables {
-    type Err = String;
+    type Err = SetupError;
 
-    fn from_str(text: &str) -> Result<ConnectorTables, String> {
+    fn from_str(text: &str) -> Result<ConnectorTables, SetupError> {
         serde_json::from_str(text)
-            .map_err(|error| format!("must be a JSON array of objects: {error}"))
+            .map_err(|error| SetupError::new(format!("must be a JSON array of objects: {error}")))
     }
 }
 
@@ -53,7 +54,7 @@ impl ConnectorConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid one.
-    pub(crate) fn connectors(&self) -> Result<Vec<ConfiguredConnector>, String> {
+    pub(crate) fn connectors(&self) -> Result<Vec<ConfiguredConnector>, SetupError> {
         let mut connectors: Vec<ConfiguredConnector> = Vec::new();
         let sinks = self.sink.iter().flat_map(|tables| &tables.0);
         let sources = self.source.iter().flat_map(|tables| &tables.0);
@@ -64,7 +65,9 @@ impl ConnectorConfig {
             let connector = read(table, kind)
                 .map_err(|refused| format!("[[{kind}]] {name:?}: {}", refused.sentence()))?;
             if connectors.iter().any(|other| other.key == connector.key) {
-                return Err(format!("[[{kind}]] {name:?} is defined twice; names must be unique"));
+                return Err(
+                    format!("[[{kind}]] {name:?} is defined twice; names must be unique").into()
+                );
             }
             connectors.push(connector);
         }
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
     use wellspring_host::settings::Section;
 
-    fn config(text: &str) -> Result<Vec<ConfiguredConnector>, String> {
+    fn config(text: &str) -> Result<Vec<ConfiguredConnector>, SetupError> {
         let args = ConnectorConfig::read(text).map_err(|error| error.to_string())?;
         ConnectorConfig::merge(ConnectorConfigArgs::default(), args).connectors()
     }
@@ -140,7 +143,7 @@ mod tests {
             ),
         ] {
             let refused = config(text).unwrap_err();
-            assert!(refused.contains(told), "{refused}");
+            assert!(refused.to_string().contains(told), "{refused}");
         }
     }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_connectors::{ConnectorState, Status};
 use wellspring_host::http::Host;
+use wellspring_host::setup::SetupError;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::effects::Effects;
 use wellspring_log::{CommitOn, Log};
@@ -55,7 +56,7 @@ impl Supervisor {
         view: &Arc<ViewSlot<ConnectorView>>,
         secrets: SecretFolder,
         configured: Vec<ConfiguredConnector>,
-    ) -> Result<Arc<Supervisor>, String> {
+    ) -> Result<Arc<Supervisor>, SetupError> {
         let supervisor = Arc::new(Supervisor {
             host: Arc::clone(host),
             view: Arc::clone(view),
@@ -275,7 +276,7 @@ fn is_placed_in(connector: &Connector, log: &Log) -> bool {
 }
 
 /// The command that defines a connector of the configuration.
-fn define(host: &Host, configured: &ConfiguredConnector) -> Result<Command, String> {
+fn define(host: &Host, configured: &ConfiguredConnector) -> Result<Command, SetupError> {
     let (key, definition) = (configured.key.clone(), configured.definition.clone());
     let start =
         start_position(host, key.kind, &definition).map_err(|refused| refused.sentence())?;

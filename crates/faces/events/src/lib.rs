@@ -40,6 +40,7 @@ use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
 use wellspring_host::settings::NoSettings;
+use wellspring_host::setup::SetupError;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
@@ -145,7 +146,7 @@ impl Face for EventFace {
             .query[&SIZE] .accept(Accept::Ignored) .fails[APPENDING, APPEND] => [200 JSON ""];
     };
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, SetupError> {
         Ok(EventFace { host: Arc::clone(host) })
     }
 

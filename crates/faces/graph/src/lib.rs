@@ -59,6 +59,7 @@ use wellspring_host::http::{Host, JSON, Response};
 use wellspring_host::names::MAIN;
 use wellspring_host::node::Views;
 use wellspring_host::random;
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::wire::problem::{FORBIDDEN, Problem};
 
@@ -139,11 +140,11 @@ impl Face for GraphFace {
             .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
     };
 
-    fn check(settings: &GraphConfig, _around: Surroundings<'_>) -> Result<(), String> {
+    fn check(settings: &GraphConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
         settings.check()
     }
 
-    fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, String> {
+    fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, SetupError> {
         let seed = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         Ok(GraphFace {
             graphs: host.attach_each(EVENT_TYPES, |log| Ok(log.into()))?,

@@ -1,6 +1,7 @@
 //! The settings of the graph.
 
 use wellspring_host::settings::section;
+use wellspring_host::setup::SetupError;
 
 section! {
     /// Settings of the graph.
@@ -38,33 +39,37 @@ impl GraphConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         if self.graph_query_bytes < 1 << 16 {
             return Err(format!(
                 "graph_query_bytes must be at least 65536, not {}",
                 self.graph_query_bytes
-            ));
+            )
+            .into());
         }
         if self.graph_queries_bytes < self.graph_query_bytes {
             return Err(format!(
                 "graph_queries_bytes must be at least graph_query_bytes, {}, not {}",
                 self.graph_query_bytes, self.graph_queries_bytes
-            ));
+            )
+            .into());
         }
         if self.graph_transactions_bytes < 1 << 16 {
             return Err(format!(
                 "graph_transactions_bytes must be at least 65536, not {}",
                 self.graph_transactions_bytes
-            ));
+            )
+            .into());
         }
         if self.graph_transactions == 0 {
-            return Err("graph_transactions must be at least 1, not 0".to_owned());
+            return Err("graph_transactions must be at least 1, not 0".into());
         }
         let timeout_ms = self.graph_transaction_timeout_ms;
         if !(100..=86_400_000).contains(&timeout_ms) {
             return Err(format!(
                 "graph_transaction_timeout_ms must be from 100 to 86400000, not {timeout_ms}"
-            ));
+            )
+            .into());
         }
         Ok(())
     }

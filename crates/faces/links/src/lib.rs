@@ -49,6 +49,7 @@ use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
 use wellspring_host::kept_file::KeptFile;
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::names::MAIN;
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::RefusalReason;
 use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
@@ -106,7 +107,7 @@ impl Face for LinkFace {
             .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
 
-    fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), String> {
+    fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), SetupError> {
         LinkSettings::of(around.process, settings, around.has_tls).map(drop)
     }
 
@@ -118,7 +119,7 @@ impl Face for LinkFace {
         settings.kept_events()
     }
 
-    fn open(settings: LinkConfig, host: &Arc<Host>) -> Result<LinkFace, String> {
+    fn open(settings: LinkConfig, host: &Arc<Host>) -> Result<LinkFace, SetupError> {
         let settings = LinkSettings::of(&host.process, &settings, host.tls.is_some())?;
         let data = &host.process.data;
         let now_us = host.clock.wall_us();

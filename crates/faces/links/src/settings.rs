@@ -10,6 +10,7 @@ use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::limits::{Limiter, Rate};
 use wellspring_host::names::MAIN;
 use wellspring_host::settings::{ProcessConfig, section};
+use wellspring_host::setup::SetupError;
 use wellspring_host::wire::authority::is_authority;
 use wellspring_views::links::event::TYPES;
 use wellspring_views::links::url::{self, Target};
@@ -133,7 +134,7 @@ impl LinkSettings {
         process: &ProcessConfig,
         config: &LinkConfig,
         has_tls: bool,
-    ) -> Result<LinkSettings, String> {
+    ) -> Result<LinkSettings, SetupError> {
         let listen = process.address()?;
         let everyone = listen.ip().is_loopback() && config.link_creates_per_minute.is_none();
         let per_minute = config.link_creates_per_minute.unwrap_or(DEFAULT_CREATES_PER_MINUTE);
@@ -180,7 +181,7 @@ impl LinkSettings {
     }
 }
 
-fn base_url(text: &str) -> Result<BaseUrl, String> {
+fn base_url(text: &str) -> Result<BaseUrl, SetupError> {
     let wrong = |why: &str| format!("link_base_url {why}, not {text:?}");
     let target = url::check(text).map_err(|fault| format!("link_base_url {text:?} {fault}"))?;
     let bare = text.strip_suffix('/').unwrap_or(text);
@@ -188,7 +189,7 @@ fn base_url(text: &str) -> Result<BaseUrl, String> {
     let origin = Origin::parse(authority)
         .ok_or_else(|| wrong("must be a scheme and a host, e.g. https://go.example.com"))?;
     if !target.host().is_ascii() {
-        return Err(wrong("must have its host in ASCII (xn-- form)"));
+        return Err(wrong("must have its host in ASCII (xn-- form)").into());
     }
     Ok(BaseUrl { text: bare.to_owned(), origin })
 }
@@ -353,15 +354,22 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let message = |flags: &[&str]| settings_of::<LinkFace>(flags).expect_err("wrong settings");
-        assert!(message(&["--trusted-proxies", "10.0.0.0/8,x"]).contains("\"x\""));
+        assert!(message(&["--trusted-proxies", "10.0.0.0/8,x"]).to_string().contains("\"x\""));
         assert!(
-            message(&["--link-allow-hosts", "a.example,http://b"]).contains("link_allow_hosts")
+            message(&["--link-allow-hosts", "a.example,http://b"])
+                .to_string()
+                .contains("link_allow_hosts")
         );
-        assert!(message(&["--link-deny-hosts", "a..b"]).contains("link_deny_hosts"));
+        assert!(message(&["--link-deny-hosts", "a..b"]).to_string().contains("link_deny_hosts"));
         for bad in ["go.example.com", "ftp://a", "https://a/b", "https://a?b", "https://a//", ""] {
-            assert!(message(&["--link-base-url", bad]).contains("link_base_url"), "{bad}");
+            assert!(
+                message(&["--link-base-url", bad]).to_string().contains("link_base_url"),
+                "{bad}"
+            );
         }
-        assert!(message(&["--link-referrer-policy", "sometimes"]).contains("no-referrer"));
+        assert!(
+            message(&["--link-referrer-policy", "sometimes"]).to_string().contains("no-referrer")
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::settings::LinkConfig;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use wellspring_host::settings::ProcessConfig;
+use wellspring_host::setup::SetupError;
 use wellspring_views::links::url::{self, Target};
 use wellspring_views::links::{HostList, HostVerdict, Policy, TargetRule, TargetVerdict};
 
@@ -64,10 +65,10 @@ pub(crate) fn leads_to_node(node: &str, target: &Target<'_>) -> bool {
 }
 
 /// Parses a list of hosts, ignoring empty entries.
-fn list(name: &str, entries: &[String]) -> Result<HostList, String> {
+fn list(name: &str, entries: &[String]) -> Result<HostList, SetupError> {
     let entries: Vec<String> =
         entries.iter().filter(|entry| !entry.trim().is_empty()).cloned().collect();
-    HostList::parse(&entries).map_err(|fault| format!("{name}: {fault}"))
+    HostList::parse(&entries).map_err(|fault| SetupError::new(format!("{name}: {fault}")))
 }
 
 /// See the module.
@@ -93,7 +94,7 @@ impl LinkTargets {
         process: &ProcessConfig,
         config: &LinkConfig,
         base: Option<Origin>,
-    ) -> Result<LinkTargets, String> {
+    ) -> Result<LinkTargets, SetupError> {
         Ok(LinkTargets {
             hosts: Policy {
                 allow: list("link_allow_hosts", &config.link_allow_hosts)?,

@@ -17,6 +17,7 @@ use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::{HTML, Host, JSON, OCTETS, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
+use wellspring_host::setup::SetupError;
 use wellspring_host::wire::problem::{CORRUPT, IO, NOT_FOUND, SHARED_LOG};
 
 /// The face.
@@ -52,7 +53,7 @@ impl Face for OperationFace {
             .at(&SLUG) .fails[&[&NOT_FOUND]] => [200 JSON "ProblemType" HTML "" TEXT ""];
     };
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<OperationFace, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<OperationFace, SetupError> {
         Ok(OperationFace { host: Arc::clone(host) })
     }
 }

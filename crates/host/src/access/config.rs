@@ -2,6 +2,7 @@
 
 use super::token::MAX_LIFE_S;
 use crate::settings::section;
+use crate::setup::SetupError;
 use std::path::PathBuf;
 
 section! {
@@ -40,9 +41,9 @@ impl AccessConfig {
     ///
     /// # Errors
     /// A sentence about the first setting that is wrong.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         if !(1..=MAX_LIFE_S).contains(&self.token_life_s) {
-            return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
+            return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}").into());
         }
         Ok(())
     }

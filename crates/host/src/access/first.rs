@@ -4,6 +4,7 @@
 use super::gate::Gate;
 use super::joining::{self, LeadWait};
 use super::password;
+use crate::setup::SetupError;
 use std::env::{self, VarError};
 use std::time::Duration;
 use wellspring_views::access::{AccountName, Command, Grant, Grants, Refusal, Role};
@@ -22,7 +23,7 @@ const DEFAULT_USER: &str = "admin";
 /// # Errors
 /// A sentence: the name or the password is invalid, or the account could not be created. Starting
 /// without the requested account would leave the server open.
-pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), String> {
+pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), SetupError> {
     ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining::PATIENCE)
 }
 
@@ -31,7 +32,7 @@ pub(super) fn ensure(
     password: Option<Zeroizing<String>>,
     user: Option<String>,
     patience: Duration,
-) -> Result<(), String> {
+) -> Result<(), SetupError> {
     let Some(password) = password else { return Ok(()) };
     if gate.has_accounts() {
         tell_ignored();
@@ -44,7 +45,7 @@ pub(super) fn ensure(
         password::hash(&password).map_err(|error| format!("cannot hash the password: {error}"))?;
     let roles = Grants::from(Grant::everywhere(Role::Admin));
     let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
-    let failed = |reason: String| format!("cannot create the account {name}: {reason}");
+    let failed = |reason: SetupError| format!("cannot create the account {name}: {reason}");
     loop {
         if joining::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
             tell_ignored();
@@ -58,8 +59,10 @@ pub(super) fn ensure(
             }
             // Another node created it first, which is just as good.
             Ok(Some(Refusal::NotFirst)) => return Ok(()),
-            Ok(Some(refusal)) => return Err(failed(refusal.to_string())),
-            Err(reason) if gate.live().log().role().leads() => return Err(failed(reason)),
+            Ok(Some(refusal)) => return Err(failed(refusal.to_string().into()).into()),
+            Err(reason) if gate.live().log().role().leads() => {
+                return Err(failed(reason.into()).into());
+            }
             // Another node leads by now: wait for its turn, or for ours again.
             Err(_) => {}
         }
@@ -71,11 +74,11 @@ fn tell_ignored() {
 }
 
 /// The text of a variable. A password that is not UTF-8 could never be typed again.
-fn text(variable: &str) -> Result<Option<String>, String> {
+fn text(variable: &str) -> Result<Option<String>, SetupError> {
     match env::var(variable) {
         Ok(text) => Ok(Some(text)),
         Err(VarError::NotPresent) => Ok(None),
-        Err(VarError::NotUnicode(_)) => Err(format!("{variable} is not UTF-8")),
+        Err(VarError::NotUnicode(_)) => Err(format!("{variable} is not UTF-8").into()),
     }
 }
 
@@ -88,7 +91,7 @@ mod tests {
         gate: &Gate,
         password: Option<Zeroizing<String>>,
         user: Option<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SetupError> {
         ensure(gate, password, user, Duration::ZERO)
     }
 
@@ -105,8 +108,8 @@ mod tests {
         assert!(gate.is_open(), "a name alone makes none");
         for (password, user) in [("short", None), ("", None), ("long enough", Some("Ann"))] {
             let refused = made(gate, secret(password), user.map(str::to_owned)).unwrap_err();
-            assert!(refused.contains("WELLSPRING_ADMIN_"), "{refused}");
-            assert!(password.is_empty() || !refused.contains(password), "{refused}");
+            assert!(refused.to_string().contains("WELLSPRING_ADMIN_"), "{refused}");
+            assert!(password.is_empty() || !refused.to_string().contains(password), "{refused}");
         }
         assert!(gate.is_open());
         made(gate, secret("long enough"), Some("ann".to_owned())).unwrap();

@@ -22,6 +22,7 @@ use crate::cluster::{ClusterKey, NodeName};
 use crate::foreign_files::remedy;
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
+use crate::setup::SetupError;
 use crate::stats;
 use crate::view::Live;
 use crate::wire::problem::{self, Problem, Retry};
@@ -138,7 +139,7 @@ impl Gate {
         clock: Arc<dyn Clock>,
         live: Arc<Live<Access>>,
         cluster_key: Option<Arc<ClusterKey>>,
-    ) -> Result<Gate, String> {
+    ) -> Result<Gate, SetupError> {
         let folded =
             live.wait_live().map_err(|reason| format!("cannot read the accounts: {reason}"))?;
         let foreign = jwks_source::open(config, &*clock)?;

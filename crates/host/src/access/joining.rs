@@ -2,6 +2,7 @@
 //! without any it would be open to all.
 
 use super::gate::Gate;
+use crate::setup::SetupError;
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -19,11 +20,11 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// A sentence: this could not be determined in time.
-pub(crate) fn await_accounts(gate: &Gate) -> Result<(), String> {
+pub(crate) fn await_accounts(gate: &Gate) -> Result<(), SetupError> {
     await_accounts_for(gate, PATIENCE)
 }
 
-fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), String> {
+fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), SetupError> {
     let log = gate.live().log();
     if gate.has_accounts() || log.shared_stats().is_none() {
         return Ok(());
@@ -45,20 +46,25 @@ fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), String> {
                            has none";
     let role = log.role();
     if let Role::Detached { reason } = role {
-        return Err(format!("{UNKNOWN}, and is detached: {reason}"));
+        return Err(format!("{UNKNOWN}, and is detached: {reason}").into());
     }
     Err(format!(
         "{UNKNOWN}, is {}, and its end could not be confirmed within {} s; start the node when \
          it can reach the cluster's journal",
         role.name(),
         patience.as_secs()
-    ))
+    )
+    .into())
 }
 
 /// Folds everything up to the end of the system log, including events of other nodes.
-async fn confirmed(gate: &Gate) -> Result<(), String> {
+async fn confirmed(gate: &Gate) -> Result<(), SetupError> {
     let end = gate.live().log().confirm().await.map_err(|refused| refused.to_string())?;
-    gate.live().caught_up(end, PATIENCE).await.map(drop).map_err(|error| error.to_string())
+    gate.live()
+        .caught_up(end, PATIENCE)
+        .await
+        .map(drop)
+        .map_err(|error| SetupError::new(error.to_string()))
 }
 
 /// The result of waiting to create the first account.
@@ -74,7 +80,7 @@ pub(super) enum LeadWait {
 ///
 /// # Errors
 /// A sentence: neither happened in time.
-pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, String> {
+pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, SetupError> {
     let log = gate.live().log();
     let turn = async {
         loop {
@@ -102,11 +108,12 @@ pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, St
          in the log system, and {leader}",
         patience.as_secs(),
         role.name()
-    ))
+    )
+    .into())
 }
 
 /// The result of a future, run on this thread; `None` if it takes too long.
-fn within<F: Future>(patience: Duration, future: F) -> Result<Option<F::Output>, String> {
+fn within<F: Future>(patience: Duration, future: F) -> Result<Option<F::Output>, SetupError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     Ok(runtime.block_on(async { timeout(patience, future).await.ok() }))

@@ -2,6 +2,7 @@ use super::super::first::ensure;
 use super::*;
 use crate::clock;
 use crate::config::{FaceTerms, HostConfig};
+use crate::setup::SetupError;
 use crate::view::Live;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -60,7 +61,7 @@ fn node(cluster: &SimulatedLog, number: u64, ambition: Ambition) -> Node {
     Node { gate, log, _dir: dir }
 }
 
-fn made(node: &Node, patience: Duration) -> Result<(), String> {
+fn made(node: &Node, patience: Duration) -> Result<(), SetupError> {
     let password = Zeroizing::new("correct horse".to_owned());
     ensure(&node.gate, Some(password), None, patience)
 }
@@ -70,8 +71,8 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
     let cluster = SimulatedLog::immediate();
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, SHORT).unwrap_err();
-    assert!(refused.contains("could not create the first"), "{refused}");
-    assert!(refused.contains("no leader is known"), "{refused}");
+    assert!(refused.to_string().contains("could not create the first"), "{refused}");
+    assert!(refused.to_string().contains("no leader is known"), "{refused}");
     let leader = node(&cluster, 2, Ambition::Leads);
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| made(&follower, LONG));
@@ -92,7 +93,7 @@ fn a_follower_names_the_leader_when_it_cannot_create_the_first_account() {
     assert_eq!(await_turn(&leader.gate, LONG), Ok(LeadWait::Leads));
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, Duration::from_millis(500)).unwrap_err();
-    assert!(refused.contains("n2 (http://n)"), "{refused}");
+    assert!(refused.to_string().contains("n2 (http://n)"), "{refused}");
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_node_whose_copy_is_behind_does_not_take_itself_for_open() {
     cluster.disconnect(3);
     let cut_off = node(&cluster, 3, Ambition::Follows);
     let refused = await_accounts_for(&cut_off.gate, SHORT).unwrap_err();
-    assert!(refused.contains("unknown whether accounts exist"), "{refused}");
+    assert!(refused.to_string().contains("unknown whether accounts exist"), "{refused}");
     cluster.reconnect(3);
     assert_eq!(await_accounts(&cut_off.gate), Ok(()));
     assert!(!cut_off.gate.is_open());

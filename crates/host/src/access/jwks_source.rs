@@ -7,6 +7,7 @@ use super::jwks::{self, KeySet};
 use crate::client::endpoint::{Endpoint, Scheme};
 use crate::client::trust::Trust;
 use crate::client::{Client, ClientError, Request};
+use crate::setup::SetupError;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl ForeignSettings {
     ///
     /// # Errors
     /// A sentence about the first fault.
-    pub(crate) fn of(config: &AccessConfig) -> Result<Option<ForeignSettings>, String> {
+    pub(crate) fn of(config: &AccessConfig) -> Result<Option<ForeignSettings>, SetupError> {
         let AccessConfig { jwt_issuer, jwt_audience, jwt_keys, .. } = config;
         let (name, audience, keys) = match (jwt_issuer, jwt_audience, jwt_keys) {
             (None, None, None) if config.jwt_keys_ca.is_none() => return Ok(None),
@@ -64,7 +65,7 @@ impl ForeignSettings {
                     "--jwt-issuer, --jwt-audience and --jwt-keys must be set together: a token \
                      must come from the issuer, be meant for the audience and be signed with \
                      one of the keys"
-                        .to_owned(),
+                        .into(),
                 );
             }
         };
@@ -84,16 +85,17 @@ impl ForeignSettings {
             if !(1..=MAX_NAME_BYTES).contains(&text.len()) || text.contains(char::is_control) {
                 return Err(format!(
                     "{setting} must be 1 to {MAX_NAME_BYTES} bytes without control characters"
-                ));
+                )
+                .into());
             }
         }
         for claim in [&issuer.roles_claim, &issuer.account_claim] {
             if STANDARD.contains(&claim.as_str()) {
-                return Err(format!("the claim {claim} contains neither roles nor a name"));
+                return Err(format!("the claim {claim} contains neither roles nor a name").into());
             }
         }
         if issuer.roles_claim == issuer.account_claim {
-            return Err("jwt_roles_claim and jwt_account_claim must differ".to_owned());
+            return Err("jwt_roles_claim and jwt_account_claim must differ".into());
         }
         let source = Source::parse(keys)?.trusting(config.jwt_keys_ca.as_deref())?;
         Ok(Some(ForeignSettings { issuer, source }))
@@ -101,42 +103,42 @@ impl ForeignSettings {
 }
 
 impl Source {
-    fn parse(text: &str) -> Result<Source, String> {
+    fn parse(text: &str) -> Result<Source, SetupError> {
         let wrong = |why: &str| format!("jwt_keys {text:?}: {why}");
         if !text.contains("://") {
             if text.is_empty() {
-                return Err(wrong("must be a file or a URL"));
+                return Err(wrong("must be a file or a URL").into());
             }
             return Ok(Source::File(PathBuf::from(text)));
         }
         let path = UrlParts::of(text).map_or("", |parts| parts.rest);
         let server = &text[..text.len() - path.len()];
         if path.contains('#') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("the URL must be visible ASCII without a fragment"));
+            return Err(wrong("the URL must be visible ASCII without a fragment").into());
         }
-        let server = Endpoint::parse(server)
-            .map_err(|reason| wrong(reason.split_once(": ").map_or(&*reason, |(_, why)| why)))?;
+        let server = Endpoint::parse(server).map_err(|error| wrong(&error.to_string()))?;
         if !path.starts_with('/') {
-            return Err(wrong("the URL has no path"));
+            return Err(wrong("the URL has no path").into());
         }
         if server.scheme == Scheme::Http && !server.is_this_machine() {
             return Err(wrong(
                 "plain http would let anyone on the network path substitute keys; use https, or \
                  http from this machine",
-            ));
+            )
+            .into());
         }
         Ok(Source::Url(KeysUrl { server, path: path.to_owned(), authorities: None }))
     }
 
     /// The same, trusting only these authorities.
-    fn trusting(mut self, authorities: Option<&Path>) -> Result<Source, String> {
+    fn trusting(mut self, authorities: Option<&Path>) -> Result<Source, SetupError> {
         let Some(authorities) = authorities else { return Ok(self) };
         match &mut self {
             Source::Url(url) if url.server.scheme == Scheme::Https => {
                 url.authorities = Some(authorities.to_owned());
                 Ok(self)
             }
-            _ => Err("jwt_keys_ca requires jwt_keys at an https:// address".to_owned()),
+            _ => Err("jwt_keys_ca requires jwt_keys at an https:// address".into()),
         }
     }
 }
@@ -149,7 +151,7 @@ impl Source {
 pub(crate) fn open(
     config: &AccessConfig,
     clock: &dyn Clock,
-) -> Result<Option<ForeignIssuer>, String> {
+) -> Result<Option<ForeignIssuer>, SetupError> {
     let Some(ForeignSettings { issuer, source }) = ForeignSettings::of(config)? else {
         return Ok(None);
     };
@@ -179,14 +181,15 @@ pub(crate) fn tell(keys: usize, passed_over: usize) {
 ///
 /// # Errors
 /// A sentence that names the file.
-pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
+pub(crate) fn read(path: &Path) -> Result<KeySet, SetupError> {
     let name = path.display();
     let mut document = Vec::new();
     // One byte more, to detect files that are too long.
     let most = jwks::MAX_BYTES as u64 + 1;
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut document));
     read.map_err(|error| format!("cannot read the keys in {name}: {error}"))?;
-    KeySet::read(&document).map_err(|fault| format!("the keys in {name} are invalid: {fault}"))
+    KeySet::read(&document)
+        .map_err(|fault| SetupError::new(format!("the keys in {name} are invalid: {fault}")))
 }
 
 /// Fetches the keys from a URL. Blocks: 5 s for each wait, 15 s for the whole body. Redirects are
@@ -194,7 +197,7 @@ pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
 ///
 /// # Errors
 /// A sentence that names the URL.
-pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> {
+pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, SetupError> {
     let name = format!("{}{}", url.server.authority(), url.path);
     // The client's messages refer to options of the tools.
     let failed = |why: String| {
@@ -204,7 +207,7 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
     let begun_us = clock.monotonic_us();
     let trust = url.authorities.clone().map_or_else(Trust::default, Trust::of_authorities);
     let client = Client::new(url.server.clone(), &trust);
-    let mut client = client.map_err(failed)?.with_patience(PATIENCE);
+    let mut client = client.map_err(|error| failed(error.to_string()))?.with_patience(PATIENCE);
     let request = Request::get(&url.path, &[("Accept", "application/json")]);
     let (head, body) = client.open(&request).map_err(|error| match error {
         // The client's messages refer to Wellspring servers.
@@ -212,7 +215,7 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
         error => failed(error.to_string()),
     })?;
     if head.status != 200 {
-        return Err(failed(format!("the server answered {}", head.status)));
+        return Err(failed(format!("the server answered {}", head.status)).into());
     }
     let mut body = body.take(jwks::MAX_BYTES as u64 + 1);
     let mut document = Vec::new();
@@ -223,10 +226,11 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
             length => document.extend_from_slice(&piece[..length]),
         }
         if clock.monotonic_us().saturating_sub(begun_us) > FETCH_US {
-            return Err(failed("the answer arrives too slowly".to_owned()));
+            return Err(failed("the answer arrives too slowly".to_owned()).into());
         }
     }
-    KeySet::read(&document).map_err(|fault| format!("the keys at {name} are invalid: {fault}"))
+    KeySet::read(&document)
+        .map_err(|fault| SetupError::new(format!("the keys at {name} are invalid: {fault}")))
 }
 
 #[cfg(test)]
@@ -239,11 +243,11 @@ mod tests {
 
     const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
 
-    fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, String> {
+    fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, SetupError> {
         HostConfig::loaded(flags).map(|config| ForeignSettings::of(&config.access).unwrap())
     }
 
-    fn source(keys: &str) -> Result<Source, String> {
+    fn source(keys: &str) -> Result<Source, SetupError> {
         settings(&[&ISSUER[..], &["--jwt-keys", keys]].concat()).map(|found| found.unwrap().source)
     }
 
@@ -257,7 +261,10 @@ mod tests {
         for out in 0..3 {
             let mut some = all.clone();
             some.drain(2 * out..2 * out + 2);
-            assert!(settings(&some).unwrap_err().contains("must be set together"), "{some:?}");
+            assert!(
+                settings(&some).unwrap_err().to_string().contains("must be set together"),
+                "{some:?}"
+            );
         }
         for (flag, wrong) in [
             ("--jwt-roles-claim", "exp"),
@@ -292,7 +299,10 @@ mod tests {
             ("", "file"),
         ] {
             let message = source(wrong).unwrap_err();
-            assert!(message.contains("jwt_keys") && message.contains(why), "{wrong}: {message}");
+            assert!(
+                message.to_string().contains("jwt_keys") && message.to_string().contains(why),
+                "{wrong}: {message}"
+            );
         }
         assert_eq!(source("/etc/keys.json"), Ok(Source::File("/etc/keys.json".into())));
     }
@@ -306,9 +316,9 @@ mod tests {
             open(&config.access, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
         };
         let file = path.to_str().unwrap();
-        assert!(open(file).unwrap_err().contains("keys.json"));
+        assert!(open(file).unwrap_err().to_string().contains("keys.json"));
         std::fs::write(&path, "{}").unwrap();
-        assert!(open(file).unwrap_err().contains("JWK Set"));
+        assert!(open(file).unwrap_err().to_string().contains("JWK Set"));
         std::fs::write(&path, jwks(&[ed_jwk(1, "")])).unwrap();
         assert_eq!(open(file), Ok(true));
         assert_eq!(open("http://127.0.0.1:1/keys"), Ok(false), "nobody is there");
@@ -341,7 +351,10 @@ mod tests {
             [("/moved", "302"), ("/huge", "262144"), ("/none", "JWK Set"), ("/cut", "")]
         {
             let message = fetch(path).unwrap_err();
-            assert!(message.contains(path) && message.contains(why), "{message}");
+            assert!(
+                message.to_string().contains(path) && message.to_string().contains(why),
+                "{message}"
+            );
         }
     }
 }

@@ -62,6 +62,7 @@ pub use token_secret::has_token_secret;
 
 use crate::names::SYSTEM_LOG;
 use crate::node::Node;
+use crate::setup::SetupError;
 use crate::view::{Live, ViewSlot};
 use std::sync::Arc;
 use wellspring_views::access::Access;
@@ -71,8 +72,8 @@ use wellspring_views::access::Access;
 ///
 /// # Errors
 /// A sentence: the system provides no thread.
-pub(crate) fn attach(node: &Node) -> Result<Arc<Live<Access>>, String> {
+pub(crate) fn attach(node: &Node) -> Result<Arc<Live<Access>>, SetupError> {
     let slot = ViewSlot::new(|| Ok(()));
     node.attach(SYSTEM_LOG, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;
-    slot.live().ok_or_else(|| "there is no system log".to_owned())
+    slot.live().ok_or_else(|| SetupError::new("there is no system log"))
 }

@@ -62,7 +62,8 @@ impl Offline {
             let synced = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
             synced.map_err(|error| OfflineError::Failed(format!("{}: {error}", dir.display())))?;
         }
-        let live = Live::open(log.clone(), &dir, (), clock).map_err(OfflineError::Failed)?;
+        let live = Live::open(log.clone(), &dir, (), clock)
+            .map_err(|error| OfflineError::Failed(error.to_string()))?;
         let folded = live.wait_live().map_err(|reason| OfflineError::Failed(reason.to_string()))?;
         Ok(Offline { log, live, folded })
     }

@@ -1,6 +1,7 @@
 //! The origins whose pages may use this server from a browser (CORS, WHATWG Fetch). None by
 //! default.
 
+use crate::setup::SetupError;
 use crate::wire::authority::is_authority;
 
 /// The origins whose pages may use this server.
@@ -17,7 +18,7 @@ impl Cors {
     ///
     /// # Errors
     /// A sentence about the first invalid entry.
-    pub(crate) fn of(origins: &[String]) -> Result<Option<Cors>, String> {
+    pub(crate) fn of(origins: &[String]) -> Result<Option<Cors>, SetupError> {
         let origins = origins.iter().map(|origin| origin.trim());
         let origins: Vec<&str> = origins.filter(|origin| !origin.is_empty()).collect();
         match origins[..] {
@@ -29,7 +30,8 @@ impl Cors {
                         "cors_origins must be *, or origins of scheme and host as a browser \
                          sends them, e.g. https://app.example.com or http://localhost:5173, \
                          not {wrong:?}"
-                    ));
+                    )
+                    .into());
                 }
                 Ok(Some(Cors::These(origins.into_iter().map(str::to_owned).collect())))
             }
@@ -113,7 +115,7 @@ mod tests {
             "https://a b",
         ] {
             let message = HostConfig::loaded(&["--cors-origins", wrong]).unwrap_err();
-            assert!(message.contains("cors_origins"), "{wrong}: {message}");
+            assert!(message.to_string().contains("cors_origins"), "{wrong}: {message}");
         }
     }
 }

@@ -11,6 +11,7 @@
 //! checked, too.
 
 use super::origins::Cors;
+use crate::setup::SetupError;
 use crate::wire::problem::{self, Problem};
 use hyper::header::ORIGIN;
 use hyper::{HeaderMap, Uri};
@@ -44,7 +45,7 @@ impl Pages {
         own_hosts: &[String],
         own_urls: &[&str],
         cors: Option<Cors>,
-    ) -> Result<Pages, String> {
+    ) -> Result<Pages, SetupError> {
         let named = own_hosts.iter().filter(|entry| !entry.trim().is_empty()).cloned();
         let hosts = own_urls.iter().filter_map(|url| authority_of(url)).map(host_of);
         // An address needs no entry.
@@ -294,7 +295,7 @@ mod tests {
         assert!(!pages(&[]).is_own_host(b"evil\xff"));
         for wrong in ["http://a.example", "a.example:80", "*"] {
             let message = HostConfig::loaded(&["--own-hosts", wrong]).unwrap_err();
-            assert!(message.contains("own_hosts"), "{wrong}: {message}");
+            assert!(message.to_string().contains("own_hosts"), "{wrong}: {message}");
         }
     }
 

@@ -8,6 +8,7 @@ use super::jwks_source::{self, KeysUrl, Source};
 use super::rotation::Reread;
 use super::token::Tokens;
 use crate::hangup::Hangups;
+use crate::setup::SetupError;
 use crate::stamp::Stamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +97,7 @@ async fn keep_url(foreign: &ForeignIssuer, url: &KeysUrl, clock: &Arc<dyn Clock>
 }
 
 /// Applies keys that were read; returns how long they are valid.
-fn take(foreign: &ForeignIssuer, read: Result<KeySet, String>) -> Duration {
+fn take(foreign: &ForeignIssuer, read: Result<KeySet, SetupError>) -> Duration {
     match read {
         Ok(keys) => {
             let (count, passed_over) = (keys.len(), keys.passed_over());

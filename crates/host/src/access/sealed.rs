@@ -5,6 +5,7 @@
 use super::gate::Gate;
 use crate::kept_file::FileCheck;
 use crate::names::SYSTEM_LOG;
+use crate::setup::SetupError;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,7 +21,7 @@ const TEXT: &str = "This data folder has had accounts. While this file exists, `
 ///
 /// # Errors
 /// A sentence: the file system refused.
-pub fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
+pub fn seal(data: &Path, gate: &Gate) -> Result<(), SetupError> {
     if !gate.has_accounts() {
         return Ok(());
     }
@@ -37,11 +38,13 @@ pub fn is_marked(data: &Path) -> bool {
 ///
 /// # Errors
 /// A sentence: the file system refused.
-pub fn mark(data: &Path) -> Result<(), String> {
+pub fn mark(data: &Path) -> Result<(), SetupError> {
     if data.join(FILE).exists() {
         return Ok(());
     }
-    write(data).map_err(|error| format!("cannot write {}: {error}", data.join(FILE).display()))
+    write(data).map_err(|error| {
+        SetupError::new(format!("cannot write {}: {error}", data.join(FILE).display()))
+    })
 }
 
 /// Checks that a folder with the marker still has its system log, before one is created: a restored
@@ -49,11 +52,11 @@ pub fn mark(data: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence: the log is missing.
-pub(crate) fn check_log(data: &Path) -> Result<(), String> {
+pub(crate) fn check_log(data: &Path) -> Result<(), SetupError> {
     let is_there = |path: &Path| path.try_exists().map_err(|e| format!("{}: {e}", path.display()));
     let mark = data.join(FILE);
     if is_there(&mark)? && !is_there(&data.join("logs").join(SYSTEM_LOG))? {
-        return Err(lost(data, &mark));
+        return Err(lost(data, &mark).into());
     }
     Ok(())
 }
@@ -62,11 +65,11 @@ pub(crate) fn check_log(data: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence: it has none any more, or the marker cannot be written.
-pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
+pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), SetupError> {
     let mark = data.join(FILE);
     let is_marked = mark.try_exists().map_err(|error| format!("{}: {error}", mark.display()))?;
     if is_marked && !gate.has_accounts() {
-        return Err(lost(data, &mark));
+        return Err(lost(data, &mark).into());
     }
     seal(data, gate)
 }
@@ -125,7 +128,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(check_log(dir.path()), Ok(()), "a new folder");
         write(dir.path()).unwrap();
-        assert!(check_log(dir.path()).unwrap_err().contains("logs/system"));
+        assert!(check_log(dir.path()).unwrap_err().to_string().contains("logs/system"));
         fs::create_dir_all(dir.path().join("logs/system")).unwrap();
         assert_eq!(check_log(dir.path()), Ok(()));
     }
@@ -157,7 +160,10 @@ mod tests {
         let host = testing::host(lost.path(), &[]);
         fs::copy(dir.path().join(FILE), lost.path().join(FILE)).unwrap();
         let refused = check(lost.path(), &host.access).unwrap_err();
-        assert!(refused.contains("logs/system") && refused.contains(FILE), "{refused}");
+        assert!(
+            refused.to_string().contains("logs/system") && refused.to_string().contains(FILE),
+            "{refused}"
+        );
         fs::remove_file(lost.path().join(FILE)).unwrap();
         assert_eq!(check(lost.path(), &host.access), Ok(()));
     }

@@ -2,6 +2,7 @@
 
 use super::destination::Destination;
 use crate::settings::section;
+use crate::setup::SetupError;
 use std::path::{Path, PathBuf};
 use wellspring_backup::Nesting;
 
@@ -29,25 +30,25 @@ impl BackupConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self, is_shared: bool, data: &Path) -> Result<(), String> {
+    pub(crate) fn check(&self, is_shared: bool, data: &Path) -> Result<(), SetupError> {
         const LONGEST_S: u64 = 366 * 86_400;
         const SLOWEST_BYTES: u64 = 64 << 10;
         if !(60..=LONGEST_S).contains(&self.backup_every_s) {
-            return Err(format!("backup_every_s must be from 60 to {LONGEST_S}"));
+            return Err(format!("backup_every_s must be from 60 to {LONGEST_S}").into());
         }
         if self.scrub_every_s > LONGEST_S {
-            return Err(format!("scrub_every_s must be at most {LONGEST_S}"));
+            return Err(format!("scrub_every_s must be at most {LONGEST_S}").into());
         }
         for (name, rate) in [
             ("backup_bytes_per_s", self.backup_bytes_per_s),
             ("scrub_bytes_per_s", self.scrub_bytes_per_s),
         ] {
             if (1..SLOWEST_BYTES).contains(&rate) {
-                return Err(format!("{name} must be 0 or at least {SLOWEST_BYTES}"));
+                return Err(format!("{name} must be 0 or at least {SLOWEST_BYTES}").into());
             }
         }
         if self.backup_keep == 0 {
-            return Err("backup_keep must be at least 1".to_owned());
+            return Err("backup_keep must be at least 1".into());
         }
         let destination = self.destination()?;
         if let Some(Destination::Folder(dir)) = &destination {
@@ -56,7 +57,7 @@ impl BackupConfig {
         if destination.is_some() && is_shared {
             return Err("backup_to cannot be combined with --journal: back up the database that \
                         the journal names"
-                .to_owned());
+                .into());
         }
         Ok(())
     }
@@ -65,7 +66,7 @@ impl BackupConfig {
     ///
     /// # Errors
     /// A sentence about the setting.
-    pub(super) fn destination(&self) -> Result<Option<Destination>, String> {
+    pub(super) fn destination(&self) -> Result<Option<Destination>, SetupError> {
         match self.backup_to.as_str() {
             "" => Ok(None),
             url if url.starts_with("s3://") && cfg!(feature = "s3") => {
@@ -74,15 +75,16 @@ impl BackupConfig {
             url if url.starts_with("s3://") => Err(format!(
                 "backup_to {url}: this program was built without support for object stores; build \
                  it with --features s3"
-            )),
+            )
+            .into()),
             // A folder of this name would be made where the server happens to run.
             "-" => {
                 Err("backup_to -: must be a folder or s3://BUCKET/PREFIX; standard output is for \
                         `wellspring backup --to -`"
-                    .to_owned())
+                    .into())
             }
             url if url.contains("://") => {
-                Err(format!("backup_to {url}: must be a folder or s3://BUCKET/PREFIX"))
+                Err(format!("backup_to {url}: must be a folder or s3://BUCKET/PREFIX").into())
             }
             path => Ok(Some(Destination::Folder(PathBuf::from(path)))),
         }
@@ -90,7 +92,7 @@ impl BackupConfig {
 }
 
 /// Refuses a folder of backups that holds the data or is among it: what takes the one takes both.
-fn check_apart(place: &Path, data: &Path) -> Result<(), String> {
+fn check_apart(place: &Path, data: &Path) -> Result<(), SetupError> {
     // The logs may be elsewhere, by a link.
     for folder in [data.to_owned(), data.join("logs")] {
         let fault = match Nesting::of(place, &folder) {
@@ -104,7 +106,8 @@ fn check_apart(place: &Path, data: &Path) -> Result<(), String> {
              device",
             place.display(),
             folder.display()
-        ));
+        )
+        .into());
     }
     Ok(())
 }
@@ -116,7 +119,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    fn checked(data: &Path, place: &Path) -> Result<(), String> {
+    fn checked(data: &Path, place: &Path) -> Result<(), crate::setup::SetupError> {
         let [data, place] = [data, place].map(|path| path.to_str().unwrap());
         HostConfig::loaded(&["--data", data, "--backup-to", place]).map(drop)
     }
@@ -139,7 +142,10 @@ mod tests {
             ("device/logs/x", "is in the data folder "),
         ] {
             let told = checked(&at("data"), &at(place)).unwrap_err();
-            assert!(told.contains("backup_to ") && told.contains(fault), "{place}: {told}");
+            assert!(
+                told.to_string().contains("backup_to ") && told.to_string().contains(fault),
+                "{place}: {told}"
+            );
         }
         for place in ["data-backups", "device/backups", "none", "link/../backups"] {
             assert_eq!(checked(&at("data"), &at(place)), Ok(()), "{place}");

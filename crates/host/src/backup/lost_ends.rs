@@ -13,6 +13,7 @@ use super::Backups;
 use super::destination::Destination;
 use crate::names::SYSTEM_LOG;
 use crate::node::Node;
+use crate::setup::SetupError;
 use crate::threads::spawn_yielding;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Backups {
     ///
     /// # Errors
     /// A sentence about each such log, with what to do.
-    pub(crate) fn refuse_lost_ends(&self, node: &Node, sync: Sync) -> Result<(), String> {
+    pub(crate) fn refuse_lost_ends(&self, node: &Node, sync: Sync) -> Result<(), SetupError> {
         let Some(destination) = self.destination.clone() else { return Ok(()) };
         let to = &self.config.backup_to;
         let known = match known_ends(destination)? {
@@ -66,7 +67,7 @@ impl Backups {
         }
         match refused.as_slice() {
             [] => Ok(()),
-            refused => Err(refusal(refused, node.data(), to)),
+            refused => Err(refusal(refused, node.data(), to).into()),
         }
     }
 }
@@ -91,7 +92,7 @@ fn refusal(refused: &[(String, LostEnd)], data: &Path, place: &str) -> String {
 }
 
 /// What the backups tell; `None` if they take too long, as a place on a dead network does.
-fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, String> {
+fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, SetupError> {
     let (told, known) = sync_channel(1);
     let read = move || match destination.existing()? {
         Some(mut store) => KnownEnds::of(&mut *store),
@@ -101,7 +102,7 @@ fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, St
     match known.recv_timeout(PATIENCE) {
         Ok(known) => Ok(Some(known)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
-        Err(RecvTimeoutError::Disconnected) => Err("reading backups failed".to_owned()),
+        Err(RecvTimeoutError::Disconnected) => Err("reading backups failed".into()),
     }
 }
 

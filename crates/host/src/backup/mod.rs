@@ -10,6 +10,7 @@ pub use config::BackupConfig;
 
 use crate::access::sealed;
 use crate::node::Node;
+use crate::setup::SetupError;
 use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
 use destination::Destination;
@@ -48,7 +49,7 @@ impl Backups {
     ///
     /// # Errors
     /// A sentence about the settings.
-    pub(crate) fn open(config: BackupConfig) -> Result<Backups, String> {
+    pub(crate) fn open(config: BackupConfig) -> Result<Backups, SetupError> {
         let destination = config.destination()?;
         Ok(Backups { config, destination, counts: Counts::default() })
     }
@@ -62,7 +63,7 @@ impl Backups {
         node: &Arc<Node>,
         clock: &Arc<dyn Clock>,
         stopping: watch::Receiver<bool>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SetupError> {
         let Some(destination) = self.destination.clone() else { return Ok(()) };
         let schedule = Schedule {
             backups: Arc::clone(self),

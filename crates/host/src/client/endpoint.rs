@@ -2,6 +2,7 @@
 //! goes into a path.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt;
 use std::net::IpAddr;
 pub use wellspring_types::url::Scheme;
 use wellspring_types::url::UrlParts;
@@ -19,27 +20,53 @@ pub struct Endpoint {
     pub(crate) prefix: String,
 }
 
+/// Why a URL is no server's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointError {
+    /// It has another scheme, or none.
+    Scheme,
+    /// It has more than scheme, host and port.
+    TooMuch,
+    /// It has a character that no URL has.
+    Character,
+    /// Its port is none.
+    Port,
+    /// It has no host.
+    Host,
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scheme => "must begin with http:// or https://, e.g. http://127.0.0.1:4000",
+            Self::TooMuch => "must be scheme, host and port alone, e.g. http://127.0.0.1:4000",
+            Self::Character => "holds a space, a control character or a letter that is not ASCII",
+            Self::Port => "the port must be a number from 1 to 65535",
+            Self::Host => "has no host",
+        })
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
 impl Endpoint {
     /// Reads an address.
     ///
     /// # Errors
-    /// A sentence that says what to change.
-    pub fn parse(url: &str) -> Result<Endpoint, String> {
-        let wrong = |what: &str| Err(format!("--url {url}: {what}"));
+    /// [`EndpointError`]; the caller names the setting.
+    pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
         let Ok(parts) = UrlParts::of(url) else {
-            return wrong("must begin with http:// or https://, e.g. http://127.0.0.1:4000");
+            return Err(EndpointError::Scheme);
         };
         let UrlParts { scheme, authority, rest: prefix } = parts;
         if prefix.contains(['?', '#']) || authority.userinfo.is_some() {
-            return wrong("must be scheme, host and port alone, e.g. http://127.0.0.1:4000");
+            return Err(EndpointError::TooMuch);
         }
         if url.bytes().any(|b| b <= b' ' || b >= 0x7f) {
-            return wrong("holds a space, a control character or a letter that is not ASCII");
+            return Err(EndpointError::Character);
         }
-        let Some(port) = parts.port() else {
-            return wrong("the port must be a number from 1 to 65535");
-        };
-        let Some(host) = authority.bare_host() else { return wrong("has no host") };
+        let port = parts.port().ok_or(EndpointError::Port)?;
+        let host = authority.bare_host().ok_or(EndpointError::Host)?;
         let prefix = prefix.trim_end_matches('/').to_owned();
         Ok(Endpoint { scheme, host: host.to_owned(), port, prefix })
     }
@@ -99,7 +126,7 @@ mod tests {
             ("http://[::1]x:1", "host"),
             ("http://[::1:1", "port"),
         ] {
-            assert!(read(bad).unwrap_err().contains(word), "{bad}");
+            assert!(read(bad).unwrap_err().to_string().contains(word), "{bad}");
         }
     }
 

@@ -14,6 +14,7 @@ pub mod trust;
 
 pub use message::Stream;
 
+use crate::setup::SetupError;
 use authorization::Authorization;
 use bytes::Bytes;
 use connection::{ConnectError, Content, Sender, connect};
@@ -162,7 +163,7 @@ impl Client {
     ///
     /// # Errors
     /// What is wrong with the terms: TLS cannot be spoken with this server under these terms.
-    pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, String> {
+    pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, SetupError> {
         let tls = trust.terms(&endpoint)?;
         let reactor = Reactor::new().map_err(|error| format!("no client can be made: {error}"))?;
         Ok(Client {

@@ -1,6 +1,7 @@
 //! Whose certificates the tools accept, and which they show.
 
 use crate::client::endpoint::{Endpoint, Scheme};
+use crate::setup::SetupError;
 use rustls::RootCertStore;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::SingleCertAndKey;
@@ -63,8 +64,9 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: the file cannot be used.
-    pub fn authorities(&self) -> Result<Option<RootCertStore>, String> {
-        let read = |path| pem::roots(path).map_err(|why| format!("--cacert: {why}"));
+    pub fn authorities(&self) -> Result<Option<RootCertStore>, SetupError> {
+        let read =
+            |path| pem::roots(path).map_err(|why| SetupError::new(format!("--cacert: {why}")));
         self.cacert.as_deref().map(read).transpose()
     }
 
@@ -72,7 +74,7 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: one of the files cannot be used, or they do not belong together.
-    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, String> {
+    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, SetupError> {
         let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
             return Ok(None);
         };
@@ -86,18 +88,20 @@ impl Trust {
     /// # Errors
     /// A sentence: a file cannot be used, no authority is known here, or no certificate can be
     /// for such a host.
-    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, String> {
+    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, SetupError> {
         if endpoint.scheme == Scheme::Http {
             return Ok(None);
         }
         let host = &endpoint.host;
         let terms = ClientTerms::new(host, self.authorities()?, self.shown()?);
         terms.map(Some).map_err(|fault| match fault {
-            TermsFault::Host => format!("--url: no certificate can be for the host {host:?}"),
+            TermsFault::Host => {
+                SetupError::new(format!("no certificate can be for the host {host:?}"))
+            }
             TermsFault::NoAuthority => "this machine trusts no authority: name one with --cacert, \
                                         or install the package `ca-certificates`"
-                .to_owned(),
-            TermsFault::Setup(why) => format!("TLS cannot be set up: {why}"),
+                .into(),
+            TermsFault::Setup(why) => format!("TLS cannot be set up: {why}").into(),
         })
     }
 }
@@ -107,7 +111,7 @@ mod tests {
     use super::*;
     use wellspring_tls::testing::{Authority, written};
 
-    fn terms(url: &str, trust: &Trust) -> Result<Option<ClientTerms>, String> {
+    fn terms(url: &str, trust: &Trust) -> Result<Option<ClientTerms>, SetupError> {
         trust.terms(&Endpoint::parse(url).unwrap())
     }
 
@@ -119,16 +123,22 @@ mod tests {
         let trust = Trust { cacert: Some(dir.path().join("none.pem")), ..Trust::default() };
         assert!(terms("http://a", &trust).unwrap().is_none());
         let refusal = terms("https://a", &trust).unwrap_err();
-        assert!(refusal.contains("--cacert") && refusal.contains("none.pem"), "{refusal}");
+        assert!(
+            refusal.to_string().contains("--cacert") && refusal.to_string().contains("none.pem"),
+            "{refusal}"
+        );
         let trust = Trust {
             cacert: Some(authority.written(dir.path())),
             client_cert: Some(certificate.clone()),
             client_key: Some(key),
         };
         assert_eq!(terms("https://[::1]:1", &trust).unwrap().unwrap().name.to_str(), "::1");
-        assert!(terms("https://a_b..c", &trust).unwrap_err().contains("a_b..c"));
+        assert!(terms("https://a_b..c", &trust).unwrap_err().to_string().contains("a_b..c"));
         let open = written(dir.path(), "open.key", "", 0o644);
         let refusal = terms("https://a", &Trust { client_key: Some(open), ..trust }).unwrap_err();
-        assert!(refusal.contains("--client-cert") && refusal.contains("chmod"), "{refusal}");
+        assert!(
+            refusal.to_string().contains("--client-cert") && refusal.to_string().contains("chmod"),
+            "{refusal}"
+        );
     }
 }

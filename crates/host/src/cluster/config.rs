@@ -3,6 +3,7 @@
 use super::NodeName;
 use crate::client::endpoint::Endpoint;
 use crate::settings::{ProcessConfig, section};
+use crate::setup::SetupError;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -117,7 +118,7 @@ impl ClusterConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self, process: &ProcessConfig, has_tls: bool) -> Result<(), String> {
+    pub(crate) fn check(&self, process: &ProcessConfig, has_tls: bool) -> Result<(), SetupError> {
         if !self.is_shared() {
             let alone = [
                 ("journal_password_file", self.journal_password_file.is_some()),
@@ -126,7 +127,9 @@ impl ClusterConfig {
                 ("cluster_key", self.cluster_key.is_some()),
             ];
             return match alone.into_iter().find(|(_, is_set)| *is_set) {
-                Some((name, _)) => Err(format!("{name} has no effect without --journal URL")),
+                Some((name, _)) => {
+                    Err(format!("{name} has no effect without --journal URL").into())
+                }
                 None => Ok(()),
             };
         }
@@ -135,14 +138,14 @@ impl ClusterConfig {
             ("lead_timeout_ms", self.lead_timeout_ms, 100),
         ] {
             if !(least..=600_000).contains(&ms) {
-                return Err(format!("{name} must be from {least} to 600000, not {ms}"));
+                return Err(format!("{name} must be from {least} to 600000, not {ms}").into());
             }
         }
         if self.cluster_key.is_none() {
             return Err(
                 "cluster_key is missing: with --journal the nodes share a key; create one with \
                  `wellspring cluster key FILE`, copy it to each node, and set --cluster-key FILE"
-                    .to_owned(),
+                    .into(),
             );
         }
         self.identity(process, has_tls).map(drop)
@@ -156,7 +159,7 @@ impl ClusterConfig {
         &self,
         process: &ProcessConfig,
         has_tls: bool,
-    ) -> Result<NodeIdentity, String> {
+    ) -> Result<NodeIdentity, SetupError> {
         let name =
             NodeName::parse(self.node.as_deref().unwrap_or_default()).map_err(
                 |rule| match &self.node {
@@ -170,13 +173,15 @@ impl ClusterConfig {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => of_listen(process, has_tls)?,
         };
-        let endpoint = Endpoint::parse(&url).map_err(|why| why.replace("--url", "advertise"))?;
+        let endpoint =
+            Endpoint::parse(&url).map_err(|error| format!("advertise {url}: {error}"))?;
         if url.starts_with("http://") && !endpoint.is_this_machine() && !process.insecure {
             return Err(format!(
                 "advertise {url} is reached without TLS, and others could read and change the \
                  traffic of nodes and clients; set --tls-cert and --tls-key and an https:// \
                  address, or set --insecure if the network is private"
-            ));
+            )
+            .into());
         }
         Ok(NodeIdentity { name, url })
     }
@@ -193,14 +198,15 @@ impl ClusterConfig {
 }
 
 /// The URL of a listener that only this machine can reach.
-fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, String> {
+fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, SetupError> {
     let address = process.address()?;
     if !address.ip().is_loopback() || address.port() == 0 {
         return Err(format!(
             "advertise is missing: set the URL at which other nodes and clients reach this one \
              (--listen {} does not tell)",
             process.listen
-        ));
+        )
+        .into());
     }
     Ok(format!("{}://{address}", if has_tls { "https" } else { "http" }))
 }
@@ -212,7 +218,7 @@ mod tests {
     const SHARED: &[&str] = &["--journal", "postgres://x/y", "--node", "a", "--cluster-key", "key"];
 
     fn refused(flags: &[&str]) -> String {
-        HostConfig::loaded(flags).map(drop).unwrap_err()
+        HostConfig::loaded(flags).map(drop).unwrap_err().to_string()
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! 64 hexadecimal digits, a line
 //! ```
 
+use crate::setup::SetupError;
 use crate::{hex, random};
 use ring::{aead, hkdf, hmac};
 use std::fmt;
@@ -70,7 +71,7 @@ impl ClusterKey {
     ///
     /// # Errors
     /// A sentence: the file does not exist, is readable by others, or has unknown content.
-    pub fn read(path: &Path) -> Result<ClusterKey, String> {
+    pub fn read(path: &Path) -> Result<ClusterKey, SetupError> {
         let shown = path.display();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!(
@@ -85,19 +86,20 @@ impl ClusterKey {
             return Err(format!(
                 "other users can read the cluster key {shown}: chmod 600 it, and give all \
                  nodes a new one if they may have read it"
-            ));
+            )
+            .into());
         }
         let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
         let digits = text.strip_suffix('\n').unwrap_or(&text);
-        hex::read_key(digits).map(ClusterKey::of).ok_or_else(|| malformed(path))
+        hex::read_key(digits).map(ClusterKey::of).ok_or_else(|| malformed(path).into())
     }
 
     /// Generates a key into a new file, durably and readable by the owner only.
     ///
     /// # Errors
     /// A sentence: the file exists already and is left unchanged, or it cannot be written.
-    pub fn draw_to(path: &Path) -> Result<ClusterKey, String> {
+    pub fn draw_to(path: &Path) -> Result<ClusterKey, SetupError> {
         let shown = path.display();
         let failed = |error: io::Error| format!("cannot write the cluster key {shown}: {error}");
         let key = Zeroizing::new(random::bytes().map_err(failed)?);
@@ -116,7 +118,7 @@ impl ClusterKey {
         if let Err(error) = written.and_then(|()| sync_folder_of(path)) {
             // Half a key, or one that a power loss removes, is worse than none.
             let _ = fs::remove_file(path);
-            return Err(failed(error));
+            return Err(failed(error).into());
         }
         Ok(ClusterKey::of(key))
     }
@@ -199,7 +201,7 @@ mod tests {
         let path = dir.path().join("cluster.key");
         let missing = ClusterKey::read(&path).unwrap_err();
         assert!(
-            missing.contains(&format!("wellspring cluster key {}", path.display())),
+            missing.to_string().contains(&format!("wellspring cluster key {}", path.display())),
             "{missing}"
         );
         let drawn = ClusterKey::draw_to(&path).unwrap();
@@ -209,13 +211,13 @@ mod tests {
         let read = ClusterKey::read(&path).unwrap();
         assert_eq!(*read.bits, *drawn.bits);
         let again = ClusterKey::draw_to(&path).unwrap_err();
-        assert!(again.contains("already"), "{again}");
+        assert!(again.to_string().contains("already"), "{again}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "it is left as it was");
         let nowhere = ClusterKey::draw_to(&dir.path().join("none").join("key")).unwrap_err();
-        assert!(nowhere.contains("none"), "{nowhere}");
+        assert!(nowhere.to_string().contains("none"), "{nowhere}");
         for mode in [0o640, 0o604, 0o660] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            assert!(ClusterKey::read(&path).unwrap_err().contains("chmod 600"));
+            assert!(ClusterKey::read(&path).unwrap_err().to_string().contains("chmod 600"));
         }
     }
 
@@ -230,10 +232,14 @@ mod tests {
         for text in ["", "\n", "abab\n", &two, &sign, &"ab".repeat(5_000), "abab\0\n"] {
             fs::write(&path, text).unwrap();
             let error = ClusterKey::read(&path).unwrap_err();
-            assert!(error.contains("64 hexadecimal digits") && !error.contains("abab"), "{error}");
+            assert!(
+                error.to_string().contains("64 hexadecimal digits")
+                    && !error.to_string().contains("abab"),
+                "{error}"
+            );
         }
         fs::write(&path, [0xff, b'\n']).unwrap();
-        assert!(ClusterKey::read(&path).unwrap_err().contains("64 hexadecimal digits"));
+        assert!(ClusterKey::read(&path).unwrap_err().to_string().contains("64 hexadecimal digits"));
         assert!(ClusterKey::read(dir.path()).is_err(), "a folder");
         // Written by hand, perhaps without the final line end.
         for text in [good.clone(), format!("{}\n", good.to_uppercase())] {

@@ -20,6 +20,7 @@ pub use node_auth::NodeName;
 pub use peers::{PeerError, PeerRequest, Peers};
 
 use crate::random;
+use crate::setup::SetupError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Cluster {
         config: &ClusterConfig,
         identity: config::NodeIdentity,
         engine: Arc<dyn Engine>,
-    ) -> Result<Cluster, String> {
+    ) -> Result<Cluster, SetupError> {
         let file = config.cluster_key.as_deref().ok_or("cluster_key is missing")?;
         let start = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         let key = Arc::new(ClusterKey::read(file)?);

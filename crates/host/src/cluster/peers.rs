@@ -5,6 +5,7 @@ use super::node_auth::{self, NodeName};
 use crate::client::connection::{Content, Sender, connect};
 use crate::client::endpoint::Endpoint;
 use crate::client::trust::Trust;
+use crate::setup::SetupError;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
@@ -104,7 +105,8 @@ impl Peers {
         request: &PeerRequest,
         now_us: u64,
     ) -> Result<Response<Incoming>, PeerError> {
-        let endpoint = Endpoint::parse(url).map_err(PeerError::NotSent)?;
+        let endpoint =
+            Endpoint::parse(url).map_err(|error| PeerError::NotSent(format!("{url}: {error}")))?;
         let target = format!("{}{}", endpoint.prefix, request.target);
         let signature =
             self.signature((request.method.as_str(), &request.target), request.client, now_us);
@@ -152,7 +154,7 @@ impl Peers {
     }
 
     /// The TLS configuration for a node; its authorities are read once.
-    fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, String> {
+    fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, SetupError> {
         let mut known = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = endpoint.origin();
         if let Some(terms) = known.get(&origin) {
@@ -164,14 +166,14 @@ impl Peers {
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, PeerError> {
-        let failed = |error: String| {
+        let failed = |error: &dyn fmt::Display| {
             PeerError::NotSent(format!("cannot reach {}: {error}", endpoint.origin()))
         };
-        let terms = self.terms(endpoint).map_err(failed)?;
+        let terms = self.terms(endpoint).map_err(|error| failed(&error))?;
         let connecting = connect(endpoint, terms.as_ref(), CONNECT);
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(connected) => connected.map_err(|error| failed(error.to_string())),
-            Err(_) => Err(failed(format!("no connection within {} s", CONNECT.as_secs()))),
+            Ok(connected) => connected.map_err(|error| failed(&error)),
+            Err(_) => Err(failed(&format_args!("no connection within {} s", CONNECT.as_secs()))),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The settings of requests and answers.
 
 use crate::settings::section;
+use crate::setup::SetupError;
 
 section! {
     /// Settings of requests and their answers.
@@ -49,9 +50,9 @@ impl HttpConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         if self.max_buffer_bytes < 8_192 || self.max_url_bytes > self.max_buffer_bytes {
-            return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".to_owned());
+            return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".into());
         }
         for (name, set, least) in [
             ("heartbeat_ms", self.heartbeat_ms, 1),
@@ -63,7 +64,7 @@ impl HttpConfig {
             ("max_headers", self.max_headers as u64, 16),
         ] {
             if set < least {
-                return Err(format!("{name} must be at least {least}, not {set}"));
+                return Err(format!("{name} must be at least {least}, not {set}").into());
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::fast::Factory;
 use crate::kept_file::KeptFile;
 use crate::kept_types::KeptEvents;
 use crate::settings::{ProcessConfig, Section};
+use crate::setup::SetupError;
 use crate::stats::family::Family;
 use crate::wire::problem::{Kind, Problem};
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ pub trait Face: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence for the operator about the first setting that is wrong.
-    fn check(_settings: &Self::Settings, _around: Surroundings<'_>) -> Result<(), String> {
+    fn check(_settings: &Self::Settings, _around: Surroundings<'_>) -> Result<(), SetupError> {
         Ok(())
     }
 
@@ -68,7 +69,7 @@ pub trait Face: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence for the operator: the server cannot start.
-    fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, String>;
+    fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, SetupError>;
 
     /// Renders an error as the face's clients expect it: `application/problem+json`, perhaps with
     /// an additional member, or an envelope of their own. The status stays.

@@ -54,6 +54,7 @@ use crate::node::{Node, Views};
 use crate::otlp::Otlp;
 use crate::scrub::Scrubs;
 use crate::settings::ProcessConfig;
+use crate::setup::SetupError;
 use crate::stats::Stats;
 use crate::stats::family::Family;
 use crate::tls::Tls;
@@ -178,8 +179,10 @@ impl Host {
     ///
     /// # Errors
     /// A sentence: the system provides no thread, or the view's initial state could not be made.
-    pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), String> {
-        self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
+    pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), SetupError> {
+        self.node
+            .attach(log, Arc::clone(view) as _)
+            .map_err(|error| SetupError::new(error.to_string()))
     }
 
     /// Attaches a view to every log but the server's own: opened on first use, or with the log if
@@ -191,9 +194,9 @@ impl Host {
     pub fn attach_each<V: View>(
         &self,
         types: &[&str],
-        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
-    ) -> Result<Views<V>, String> {
-        self.node.attach_each(types, context).map_err(|error| error.to_string())
+        context: impl Fn(&str) -> Result<V::Context, SetupError> + Send + Sync + 'static,
+    ) -> Result<Views<V>, SetupError> {
+        self.node.attach_each(types, context).map_err(|error| SetupError::new(error.to_string()))
     }
 
     /// Bounded work for a request, charged to its client. Dropping it ends the work.

@@ -7,6 +7,7 @@ use crate::http::face::Face;
 use crate::http::server::Server;
 use crate::http::{Answer, Content, Response, TEXT};
 use crate::settings::NoSettings;
+use crate::setup::SetupError;
 use crate::testing;
 use crate::wire::effects::Effects;
 use hyper::header::HeaderValue;
@@ -29,7 +30,7 @@ impl Face for Mirror {
         GET "/public" Node Public show: "For everybody." => [200 TEXT ""];
     };
 
-    fn open(_: NoSettings, _: &Arc<Host>) -> Result<Mirror, String> {
+    fn open(_: NoSettings, _: &Arc<Host>) -> Result<Mirror, SetupError> {
         Ok(Mirror)
     }
 }

@@ -3,6 +3,7 @@
 use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
 use crate::settings::section;
+use crate::setup::SetupError;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -42,28 +43,31 @@ impl IngestConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), String> {
+    pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), SetupError> {
         let partition = self.ingest_partition_bytes;
         if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
             return Err(format!(
                 "ingest_partition_bytes must be a power of two from 4194304 to 1073741824, not {partition}"
-            ));
+            ).into());
         }
         if !(1..=60_000).contains(&self.ingest_flush_ms) {
             return Err(format!(
                 "ingest_flush_ms must be from 1 to 60000, not {}",
                 self.ingest_flush_ms
-            ));
+            )
+            .into());
         }
         if self.ingest_flush_bytes == 0 {
-            return Err("ingest_flush_bytes must be at least 1".to_owned());
+            return Err("ingest_flush_bytes must be at least 1".into());
         }
         check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
             .map_err(|reason| format!("ingest_type {reason}"))?;
         // Otherwise each `POST /e` without a type would be refused.
         match kept.in_log(MAIN).fault(&self.ingest_type) {
             None => Ok(()),
-            Some(fault) => Err(format!("ingest_type {fault}; otherwise choose another type")),
+            Some(fault) => {
+                Err(format!("ingest_type {fault}; otherwise choose another type").into())
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use crate::http::face::{Face, ServedRoute};
 use crate::http::{Answer, Host, Request, TEXT, fast};
 use crate::ingest;
 use crate::settings::NoSettings;
+use crate::setup::SetupError;
 use crate::testing;
 use crate::wire::problem::{self, Problem};
 use std::collections::HashMap;
@@ -132,7 +133,7 @@ impl Face for Tallies {
         GET "/tally/{word}" Main Public show: "A tally." => [200 TEXT "", 204, 304];
     };
 
-    fn open(_: NoSettings, host: &Arc<Host>) -> Result<Tallies, String> {
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<Tallies, SetupError> {
         Ok(Tallies(Arc::clone(host)))
     }
 

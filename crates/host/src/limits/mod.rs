@@ -30,6 +30,7 @@ pub(crate) use settings::{LimitConfig, LimitSettings};
 use crate::identity::Holder;
 use crate::proxies::TrustedProxies;
 use crate::settings::ProcessConfig;
+use crate::setup::SetupError;
 use crate::stats::{RefusalReason, Stats};
 use crate::wire::problem::{self, Problem, Retry};
 use client::Key;
@@ -66,7 +67,7 @@ impl Limits {
         config: &LimitConfig,
         stats: &Arc<Stats>,
         clock: &Arc<dyn Clock>,
-    ) -> Result<Limits, String> {
+    ) -> Result<Limits, SetupError> {
         let settings = LimitSettings::of(config, process.address()?);
         Ok(Limits::new(settings, process.proxies()?, stats, clock))
     }

@@ -1,6 +1,7 @@
 //! The settings of the logs and their files.
 
 use crate::settings::section;
+use crate::setup::SetupError;
 use std::time::Duration;
 
 section! {
@@ -27,10 +28,10 @@ impl StorageConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         self.sync()?;
         if !(64 << 10..=2 << 30).contains(&self.segment_bytes) {
-            return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
+            return Err("segment_bytes must be from 65536 to 2147483648".into());
         }
         Ok(())
     }
@@ -39,7 +40,7 @@ impl StorageConfig {
     ///
     /// # Errors
     /// A sentence about `sync`.
-    pub fn sync(&self) -> Result<wellspring_log::Sync, String> {
+    pub fn sync(&self) -> Result<wellspring_log::Sync, SetupError> {
         let interval = || {
             self.sync.strip_prefix("interval=")?.parse().ok().filter(|ms| (1..=60_000).contains(ms))
         };
@@ -49,7 +50,8 @@ impl StorageConfig {
             _ => Err(format!(
                 "--sync must be `always` or `interval=<ms>` with 1 to 60000 ms, not {:?}",
                 self.sync
-            )),
+            )
+            .into()),
         }
     }
 }

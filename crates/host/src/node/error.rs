@@ -1,6 +1,7 @@
 //! Why a log could not be created, opened or dropped.
 
 use crate::foreign_files::remedy;
+use crate::setup::SetupError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub enum NodeError {
         error: OpenError,
     },
     /// A view of the log could not be opened.
-    View(String),
+    View(SetupError),
     /// The log `system`, which lists all logs, refused the change.
     NotRecorded(AppendError),
     /// The shared journal did not deliver the log in time. A retry may help.
@@ -102,7 +103,7 @@ impl fmt::Display for NodeError {
                 let OpenError::Io { error, .. } = error else { return Ok(()) };
                 f.write_str(&remedy(dir.ancestors().nth(2).unwrap_or(dir), error))
             }
-            NodeError::View(reason) => f.write_str(reason),
+            NodeError::View(reason) => reason.fmt(f),
             NodeError::NotRecorded(error) => {
                 write!(f, "the log system, which lists all logs, refused the change: {error}")
             }

@@ -10,6 +10,7 @@ use crate::cluster::{Cluster, node_auth};
 use crate::hex;
 use crate::names::SYSTEM_LOG;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::batcher::{HandOver, HandOverOutcome, HandedPiece};
@@ -112,13 +113,12 @@ impl ToLeader {
         let made = match known {
             Some((_, client)) => client,
             None => {
-                let no_way = |why: String| ClientError::Connect {
-                    address: url.to_owned(),
-                    error: std::io::Error::other(why),
-                };
-                let endpoint = Endpoint::parse(url).map_err(no_way)?;
+                let no_way = |error| ClientError::Connect { address: url.to_owned(), error };
+                let endpoint = Endpoint::parse(url);
+                let endpoint = endpoint.map_err(|error| no_way(io::Error::other(error)))?;
                 let client = Client::new(endpoint, self.cluster.peers.trust());
-                client.map_err(no_way)?.with_patience(PATIENCE)
+                let client = client.map_err(|error| no_way(io::Error::other(error)))?;
+                client.with_patience(PATIENCE)
             }
         };
         Ok(&mut self.client.insert((url.to_owned(), made)).1)

@@ -9,6 +9,7 @@ use super::{Node, NodeError};
 use crate::cluster::Cluster;
 use crate::cluster::node_auth::NodeName;
 use crate::names::SYSTEM_LOG;
+use crate::setup::SetupError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -116,7 +117,7 @@ impl Node {
     /// [`NodeError::NotFound`] if there is none of that name, [`NodeError::NotRecorded`].
     pub fn forget_member(&self, node: &str) -> Result<Position, NodeError> {
         let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
-        let members = self.members().map_err(|error| NodeError::View(error.to_string()))?;
+        let members = self.members().map_err(|error| NodeError::View(error.to_string().into()))?;
         if !members.iter().any(|member| member.node == node) {
             return Err(NodeError::NotFound);
         }
@@ -133,7 +134,7 @@ impl Node {
 ///
 /// # Errors
 /// A sentence: the batcher accepts nothing.
-pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), String> {
+pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), SetupError> {
     let Cluster { node, url, start, .. } = cluster;
     let template = EventTemplate::new(NODE_JOINED, &[&format!("node:{node}")])
         .map_err(|invalid| invalid.to_string())?;
@@ -143,7 +144,7 @@ pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), String> {
     let mut producer = batcher.producer(ORDER, None);
     let pushed =
         producer.try_push_events(&template, DataKind::Json, std::iter::once(data.as_bytes()));
-    pushed.map(drop).map_err(|error| error.to_string())
+    pushed.map(drop).map_err(|error| SetupError::new(error.to_string()))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::unopened::UnopenedLogs;
 use super::{Changes, Node, NodeError};
 use crate::cluster::Cluster;
 use crate::names::SYSTEM_LOG;
+use crate::setup::SetupError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -83,7 +84,7 @@ impl Node {
         self.open_log(SYSTEM_LOG, 0, &changes)?;
         let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
         let mut catalog = shared.catalog();
-        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string()))?;
+        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string().into()))?;
         for name in found {
             if catalog.incarnation(name).is_none() {
                 self.remove_copy(name, &mut changes)?;
@@ -166,7 +167,7 @@ impl Node {
         let Some(system) = self.get(SYSTEM_LOG) else { return Ok(()) };
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut catalog = shared.catalog();
-        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string()))?;
+        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string().into()))?;
         for name in catalog.due() {
             if shared.is_ending() {
                 return Ok(());
@@ -259,7 +260,7 @@ impl Node {
         let Some(cluster) = self.cluster() else { return };
         let joined = match self.batcher(SYSTEM_LOG) {
             Ok(batcher) => members::join(cluster, &batcher),
-            Err(_) => Err("the log system accepts no events".to_owned()),
+            Err(_) => Err("the log system accepts no events".into()),
         };
         if let Err(reason) = joined {
             tracing::warn!("cannot announce this node to the others: {reason}");
@@ -281,7 +282,7 @@ impl Node {
     ///
     /// # Errors
     /// The system provides no thread.
-    pub(crate) fn look_after_shared(self: &Arc<Self>) -> Result<(), String> {
+    pub(crate) fn look_after_shared(self: &Arc<Self>) -> Result<(), SetupError> {
         let Some(cluster) = self.cluster().map(Arc::clone) else { return Ok(()) };
         let node = Arc::downgrade(self);
         crate::threads::spawn("cluster-logs".to_owned(), move || look_after(&node, &cluster))

@@ -3,6 +3,7 @@
 
 use super::{Node, NodeError};
 use crate::names::SYSTEM_LOG;
+use crate::setup::SetupError;
 use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 use std::fmt;
 use std::marker::PhantomData;
@@ -111,10 +112,10 @@ impl LogViews {
     ///
     /// # Errors
     /// As [`OpenView::open`].
-    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Publish, String> {
+    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Publish, SetupError> {
         let mut open = self.lock();
         if open.is_ended {
-            return Err(format!("the log {} is being closed", log.name));
+            return Err(format!("the log {} is being closed", log.name).into());
         }
         let OpenedView { live, show } = view.open(log)?;
         open.views.push(LogView { live, opened_at: OpenedAt::TheStart });
@@ -156,7 +157,7 @@ pub enum NoView {
     Closing,
     /// The system provides no thread, or the view's initial state could not be made. A retry may
     /// help.
-    NotOpened(String),
+    NotOpened(SetupError),
 }
 
 impl fmt::Display for NoView {
@@ -164,7 +165,7 @@ impl fmt::Display for NoView {
         match self {
             NoView::NoLog => write!(f, "no such log"),
             NoView::Closing => write!(f, "the log is being closed"),
-            NoView::NotOpened(reason) => f.write_str(reason),
+            NoView::NotOpened(reason) => reason.fmt(f),
         }
     }
 }
@@ -228,7 +229,7 @@ impl Node {
     pub fn attach_each<V: View>(
         self: &Arc<Self>,
         types: &[&str],
-        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
+        context: impl Fn(&str) -> Result<V::Context, SetupError> + Send + Sync + 'static,
     ) -> Result<Views<V>, NodeError> {
         let each: Arc<dyn OpenView> = Arc::new(EachView::<V>::new(context));
         let scope = Scope::Each(Query::item(types, &[]));
@@ -249,7 +250,7 @@ impl Node {
                 "{log} already has a view {name}; names of views are unique because snapshots use \
                  them"
             );
-            return Err(NodeError::View(what));
+            return Err(NodeError::View(what.into()));
         }
         for (log, entry) in self.entries() {
             if attached.is_due(&log, &entry.log) {
@@ -277,7 +278,7 @@ impl Node {
 pub(super) fn open_due(
     attached: &[AttachedView],
     log: ViewedLog<'_>,
-) -> Result<(LogViews, Vec<Publish>), String> {
+) -> Result<(LogViews, Vec<Publish>), SetupError> {
     let views = LogViews::default();
     let mut shows = Vec::new();
     for attached in attached.iter().filter(|attached| attached.is_due(log.name, log.log)) {

@@ -284,11 +284,13 @@ fn a_view_that_does_not_open_is_asked_for_again() {
     let tries = AtomicU64::new(0);
     let views = node
         .attach_each::<Tally>(&[SEEN], move |log| match tries.fetch_add(1, Ordering::SeqCst) {
-            0 => Err(format!("no luck with {log}")),
+            0 => Err(format!("no luck with {log}").into()),
             _ => Ok(Arc::default()),
         })
         .unwrap();
     let refused = views.get(MAIN).map(|_| ());
-    assert!(matches!(&refused, Err(NoView::NotOpened(why)) if why == "no luck with main"));
+    assert!(
+        matches!(&refused, Err(NoView::NotOpened(why)) if why.to_string() == "no luck with main")
+    );
     views.get(MAIN).unwrap().wait_live().unwrap();
 }

@@ -2,6 +2,7 @@
 
 use super::OtlpConfig;
 use crate::record::RequestRecord;
+use crate::setup::SetupError;
 use crate::stats::family::Family;
 use hyper::HeaderMap;
 use std::convert::Infallible;
@@ -22,7 +23,7 @@ impl Otlp {
     ///
     /// # Errors
     /// An export is configured.
-    pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, String> {
+    pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, SetupError> {
         match config.otlp_endpoint {
             None => Ok(Otlp),
             Some(_) => Err("--otlp-endpoint needs a program built with `cargo build --features \
@@ -64,6 +65,6 @@ pub(crate) fn start(
     _: &Otlp,
     _: &Arc<dyn Clock>,
     _: impl Fn() -> Vec<Family> + Send + 'static,
-) -> Result<Option<Exporter>, String> {
+) -> Result<Option<Exporter>, SetupError> {
     Ok(None)
 }

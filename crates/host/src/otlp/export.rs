@@ -7,6 +7,7 @@ use super::span::{Attributes, Span, Value};
 use super::{figures, span};
 use crate::client::trust::Trust;
 use crate::client::{Client, Request};
+use crate::setup::SetupError;
 use crate::stats::family::Family;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,12 +56,11 @@ pub(crate) fn start(
     otlp: &Otlp,
     clock: &Arc<dyn Clock>,
     gather: impl Fn() -> Vec<Family> + Send + 'static,
-) -> Result<Option<Exporter>, String> {
+) -> Result<Option<Exporter>, SetupError> {
     let Some(ExportQueue { endpoint, spans, counts }) = otlp.take() else { return Ok(None) };
     tracing::info!(endpoint = endpoint.authority(), "figures and traces are exported");
     // A collector at https is verified against the authorities that this machine trusts.
-    let client = Client::new(endpoint, &Trust::default())
-        .map_err(|failure| failure.replace("--url", "--otlp-endpoint"))?;
+    let client = Client::new(endpoint, &Trust::default())?;
     let stopping = Arc::new(AtomicBool::new(false));
     let exporting = Exporting {
         clock: Arc::clone(clock),

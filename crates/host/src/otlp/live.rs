@@ -5,6 +5,7 @@ use super::context::{Parent, new_span_id, new_trace_id, next_random};
 use super::span::{Attributes, Span, Value};
 use crate::client::endpoint::Endpoint;
 use crate::record::RequestRecord;
+use crate::setup::SetupError;
 use crate::stats::family::{Family, Kind};
 use hyper::HeaderMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,10 +56,10 @@ impl Otlp {
     ///
     /// # Errors
     /// A sentence about `otlp_endpoint` or `otlp_sample`.
-    pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, String> {
+    pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, SetupError> {
         let Some(url) = &config.otlp_endpoint else { return Ok(Otlp(None)) };
         let endpoint =
-            Endpoint::parse(url).map_err(|why| why.replace("--url", "--otlp-endpoint"))?;
+            Endpoint::parse(url).map_err(|error| format!("--otlp-endpoint {url}: {error}"))?;
         let (queue, spans) = sync_channel(QUEUE);
         // The largest f64 below 2^64 is as good as all.
         let chance = (config.otlp_sample * 2f64.powi(64)) as u64;
@@ -232,7 +233,7 @@ mod tests {
             (["--otlp-sample", "NaN"], "otlp_sample"),
         ] {
             let message = HostConfig::loaded(&flags).unwrap_err();
-            assert!(message.contains(word), "{message}");
+            assert!(message.to_string().contains(word), "{message}");
         }
     }
 }

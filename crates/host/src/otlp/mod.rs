@@ -29,6 +29,7 @@ pub(crate) use export::start;
 pub(crate) use live::{Otlp, Trace};
 
 use crate::settings::section;
+use crate::setup::SetupError;
 
 section! {
     /// Settings of the export to a collector.
@@ -47,9 +48,9 @@ impl OtlpConfig {
     ///
     /// # Errors
     /// A sentence about `otlp_sample`.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         if !(0.0..=1.0).contains(&self.otlp_sample) {
-            return Err(format!("otlp_sample must be from 0 to 1, not {}", self.otlp_sample));
+            return Err(format!("otlp_sample must be from 0 to 1, not {}", self.otlp_sample).into());
         }
         Ok(())
     }

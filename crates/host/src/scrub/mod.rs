@@ -34,6 +34,7 @@ mod mended;
 use crate::backup::BackupConfig;
 use crate::kept_file::{FileCheck, KeptFile, Passed};
 use crate::node::Node;
+use crate::setup::SetupError;
 use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
 use crate::wire::problem::Problem;
@@ -138,7 +139,7 @@ impl Scrubs {
         other_files: OtherFiles,
         clock: &Arc<dyn Clock>,
         stopping: watch::Receiver<bool>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SetupError> {
         if self.bytes_per_s == 0 {
             return Ok(());
         }

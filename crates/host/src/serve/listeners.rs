@@ -1,5 +1,6 @@
 //! The listeners of the serving threads: one for each, on one port that no other server shares.
 
+use crate::setup::SetupError;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use tokio::net::TcpSocket;
@@ -20,7 +21,7 @@ const BACKLOG: u32 = 4_096;
 pub(super) fn bind(
     address: SocketAddr,
     count: usize,
-) -> Result<(SocketAddr, Vec<TcpListener>), String> {
+) -> Result<(SocketAddr, Vec<TcpListener>), SetupError> {
     let failed = |error: io::Error| {
         if error.kind() == io::ErrorKind::AddrInUse {
             return format!(
@@ -72,7 +73,10 @@ mod tests {
     const ANY: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
     /// Within a runtime, as the server does.
-    fn bound(address: SocketAddr, count: usize) -> Result<(SocketAddr, Vec<TcpListener>), String> {
+    fn bound(
+        address: SocketAddr,
+        count: usize,
+    ) -> Result<(SocketAddr, Vec<TcpListener>), SetupError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _entered = runtime.enter();
         bind(address, count)
@@ -98,7 +102,7 @@ mod tests {
             let listening = ends.iter().filter(|end| end.is_ok()).count();
             assert!(listening <= 1, "{listening} listen on {address}");
             for refused in ends.iter().filter_map(|end| end.as_ref().err()) {
-                assert!(refused.contains("is in use by another program"), "{refused}");
+                assert!(refused.to_string().contains("is in use by another program"), "{refused}");
             }
         }
     }

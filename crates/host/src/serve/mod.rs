@@ -14,10 +14,12 @@ use crate::http::{Host, connection};
 use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
+use crate::setup::SetupError;
 use crate::stats;
 use crate::threads::{spawn, yielding};
 use crate::tls;
 use open::OpenServer;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,11 +32,42 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const TICK: Duration = Duration::from_secs(1);
 /// Blocking threads of each serving thread, apart from one per possible long read.
 const BLOCKING_THREADS: usize = 64;
+/// Why a server did not serve, or not to its end.
+#[derive(Debug)]
+pub enum ServeError {
+    /// It could not begin.
+    Setup(SetupError),
+    /// It stopped, and could not store this many events that it had accepted.
+    Lost(u64),
+    /// It stopped, and its logs could not be closed.
+    NotClosed(tokio::task::JoinError),
+}
+
+impl From<SetupError> for ServeError {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(error)
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setup(error) => error.fmt(f),
+            Self::Lost(events) => {
+                write!(f, "{events} accepted events could not be stored and are lost")
+            }
+            Self::NotClosed(error) => write!(f, "cannot close the logs cleanly: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
 /// Serves until a signal. `listened_with` describes the durability for the start message.
 ///
 /// # Errors
-/// A sentence: the server cannot start to serve, or could not store all accepted events.
-pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
+/// [`ServeError`]
+pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
     let OpenServer { server, stop, foreign_keys } = opened;
     if !server.host.process.core_dumps {
         forbid_core_dumps();
@@ -103,8 +136,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         let lost = tokio::task::spawn_blocking(close).await;
         match lost {
             Ok(0) => Ok(()),
-            Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
-            Err(error) => Err(format!("cannot close the logs cleanly: {error}")),
+            Ok(lost) => Err(ServeError::Lost(lost)),
+            Err(error) => Err(ServeError::NotClosed(error)),
         }
     })?;
     tracing::info!("stopped");
@@ -149,7 +182,7 @@ fn forbid_core_dumps() {
     }
 }
 
-fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
+fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, SetupError> {
     let yield_to_serving = yielding();
     Builder::new_current_thread()
         .enable_all()
@@ -157,7 +190,7 @@ fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
         .thread_name(format!("{name}-blocking"))
         .on_thread_start(yield_to_serving)
         .build()
-        .map_err(|e| format!("cannot start the runtime: {e}"))
+        .map_err(|e| SetupError::new(format!("cannot start the runtime: {e}")))
 }
 
 /// The serving threads, and how to tell the lean ones that the server is shutting down.
@@ -181,7 +214,7 @@ fn start_threads(
     server: &Arc<Server>,
     main: &Runtime,
     sync: &str,
-) -> Result<ServingThreads, String> {
+) -> Result<ServingThreads, SetupError> {
     let host = &server.host;
     let (address, listeners) = {
         let _entered = main.enter();
@@ -219,7 +252,7 @@ fn arrivals(
     index: usize,
     listener: std::net::TcpListener,
     serving: &mut ServingThreads,
-) -> Result<Arrivals, String> {
+) -> Result<Arrivals, SetupError> {
     use crate::lean::{self, Bell};
     let host = &server.host;
     // It does not speak TLS.
@@ -247,7 +280,7 @@ fn arrivals(
     _: usize,
     listener: std::net::TcpListener,
     _: &mut ServingThreads,
-) -> Result<Arrivals, String> {
+) -> Result<Arrivals, SetupError> {
     Ok(Arrivals::Accepted(listener))
 }
 
@@ -393,7 +426,7 @@ impl StopSignals {
     ///
     /// # Errors
     /// A sentence: the system refuses to handle signals.
-    fn watch() -> Result<StopSignals, String> {
+    fn watch() -> Result<StopSignals, SetupError> {
         let watch = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
         Ok(StopSignals {
             terminate: watch(SignalKind::terminate())?,

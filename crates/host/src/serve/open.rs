@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::otlp::Otlp;
 use crate::scrub::Scrubs;
 use crate::settings::ProcessConfig;
+use crate::setup::SetupError;
 use crate::stats::Stats;
 use crate::tls::Tls;
 use std::io;
@@ -84,7 +85,7 @@ pub fn open(
     engine: Option<Arc<dyn Engine>>,
     faces: FaceTerms,
     routes: Routes,
-) -> Result<OpenHost, String> {
+) -> Result<OpenHost, SetupError> {
     open_with_key(config, engine, (faces, routes), None)
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn open_with_key(
     engine: Option<Arc<dyn Engine>>,
     (faces, routes): (FaceTerms, Routes),
     key: Option<Arc<ClusterKey>>,
-) -> Result<OpenHost, String> {
+) -> Result<OpenHost, SetupError> {
     if config.process.threads == 0 {
         config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
@@ -183,24 +184,24 @@ pub(crate) fn open_with_key(
 }
 
 /// Refuses a data folder whose restore was interrupted: it would start empty, and without accounts.
-fn refuse_unfinished_restore(data: &Path) -> Result<(), String> {
+fn refuse_unfinished_restore(data: &Path) -> Result<(), SetupError> {
     let left = [UNFINISHED.to_owned(), format!("{UNFINISHED}.tar")];
     match left.iter().map(|name| data.join(name)).find(|path| path.exists()) {
         None => Ok(()),
         Some(path) => Err(format!(
             "{} is what an interrupted restore has left: run `wellspring restore` again, or remove it",
             path.display()
-        )),
+        ).into()),
     }
 }
 
 /// Creates a missing data folder, durably and readable by its owner only. Access that others have
 /// to an existing one is not removed; a warning reports it.
-fn keep_private(data: &Path) -> Result<(), String> {
+fn keep_private(data: &Path) -> Result<(), SetupError> {
     use std::os::unix::fs::PermissionsExt;
     let failed = |e: io::Error| format!("data folder {}: {e}", data.display());
     if !data.try_exists().map_err(failed)? {
-        return create_folder(data).map_err(failed);
+        return Ok(create_folder(data).map_err(failed)?);
     }
     let mode = std::fs::metadata(data).map_err(failed)?.permissions().mode();
     if mode & 0o007 != 0 {
@@ -214,7 +215,7 @@ fn keep_private(data: &Path) -> Result<(), String> {
 
 /// Refuses an address that other machines can reach while there are no accounts, unless that is
 /// intended.
-fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Result<(), String> {
+fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Result<(), SetupError> {
     let address = config.address()?;
     if !access.is_open() {
         return Ok(());
@@ -246,7 +247,8 @@ fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Resu
     Err(format!(
         "--listen {address} can be reached from other machines and there are no accounts; \
          {how}, listen on 127.0.0.1, or set --insecure if the network is private"
-    ))
+    )
+    .into())
 }
 
 /// Whether a host is part of a cluster.

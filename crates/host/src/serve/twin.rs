@@ -2,6 +2,7 @@
 
 use crate::cluster::PeerRequest;
 use crate::http::Host;
+use crate::setup::SetupError;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ struct NodeDocument {
 ///
 /// # Errors
 /// A sentence: one does.
-pub(super) async fn refuse(host: &Host) -> Result<(), String> {
+pub(super) async fn refuse(host: &Host) -> Result<(), SetupError> {
     let Some(cluster) = host.node.cluster() else { return Ok(()) };
     let Ok(members) = host.node.members() else { return Ok(()) };
     let name = cluster.node.as_str();
@@ -34,7 +35,8 @@ pub(super) async fn refuse(host: &Host) -> Result<(), String> {
         Some(told) if told.node.as_deref() == Some(name) => Err(format!(
             "another node named {name} answers at {}; give each node a unique name (--node)",
             other.url
-        )),
+        )
+        .into()),
         _ => Ok(()),
     }
 }

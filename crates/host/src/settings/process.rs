@@ -2,7 +2,8 @@
 //! proxies.
 
 use super::section;
-use crate::proxies::TrustedProxies;
+use crate::proxies::{InvalidProxy, TrustedProxies};
+use crate::setup::SetupError;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -53,9 +54,9 @@ impl ProcessConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
         if self.threads > 1_024 {
-            return Err(format!("threads must be from 0 to 1024, not {}", self.threads));
+            return Err(format!("threads must be from 0 to 1024, not {}", self.threads).into());
         }
         self.proxies().map(drop)
     }
@@ -64,10 +65,13 @@ impl ProcessConfig {
     ///
     /// # Errors
     /// A sentence about `listen`.
-    pub fn address(&self) -> Result<SocketAddr, String> {
+    pub fn address(&self) -> Result<SocketAddr, SetupError> {
         let text = self.listen.replace("localhost:", "127.0.0.1:");
         text.parse().map_err(|_| {
-            format!("--listen must be ADDRESS:PORT, e.g. 127.0.0.1:4000, not {:?}", self.listen)
+            SetupError::new(format!(
+                "--listen must be ADDRESS:PORT, e.g. 127.0.0.1:4000, not {:?}",
+                self.listen
+            ))
         })
     }
 
@@ -75,9 +79,11 @@ impl ProcessConfig {
     ///
     /// # Errors
     /// A sentence about `trusted_proxies`.
-    pub(crate) fn proxies(&self) -> Result<TrustedProxies, String> {
-        TrustedProxies::parse(&self.trusted_proxies).map_err(|entry| {
-            format!("trusted_proxies must be addresses or prefixes like 10.0.0.0/8, not {entry:?}")
+    pub(crate) fn proxies(&self) -> Result<TrustedProxies, SetupError> {
+        TrustedProxies::parse(&self.trusted_proxies).map_err(|InvalidProxy(entry)| {
+            SetupError::new(format!(
+                "trusted_proxies must be addresses or prefixes like 10.0.0.0/8, not {entry:?}"
+            ))
         })
     }
 }

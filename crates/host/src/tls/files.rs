@@ -1,6 +1,7 @@
 //! The TLS files: which they are, and reading them into a configuration.
 
 use crate::settings::section;
+use crate::setup::SetupError;
 use crate::stamp::Stamp;
 use clap::ValueEnum;
 use rustls::ServerConfig;
@@ -74,7 +75,7 @@ impl Files {
     ///
     /// # Errors
     /// A sentence: one is set without its counterpart.
-    pub(crate) fn of(config: &TlsConfig) -> Result<Option<Files>, String> {
+    pub(crate) fn of(config: &TlsConfig) -> Result<Option<Files>, SetupError> {
         let (certificate, key) = match (&config.tls_cert, &config.tls_key) {
             (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
             (None, None) if config.tls_client_ca.is_none() && config.tls_client_auth.is_none() => {
@@ -84,12 +85,12 @@ impl Files {
                 return Err(
                     "--tls-client-ca and --tls-client-auth need --tls-cert and --tls-key: \
                      without TLS clients show no certificate"
-                        .to_owned(),
+                        .into(),
                 );
             }
-            (Some(_), None) => return Err("--tls-cert needs --tls-key, its private key".to_owned()),
+            (Some(_), None) => return Err("--tls-cert needs --tls-key, its private key".into()),
             (None, Some(_)) => {
-                return Err("--tls-key needs --tls-cert, the certificate it belongs to".to_owned());
+                return Err("--tls-key needs --tls-cert, the certificate it belongs to".into());
             }
         };
         let clients = match (&config.tls_client_ca, config.tls_client_auth) {
@@ -98,7 +99,7 @@ impl Files {
             (None, Some(_)) => {
                 return Err("--tls-client-auth needs --tls-client-ca, the authorities that \
                             issue the clients' certificates"
-                    .to_owned());
+                    .into());
             }
         };
         Ok(Some(Files { certificate, key, clients }))
@@ -119,7 +120,7 @@ impl Files {
     ///
     /// # Errors
     /// A sentence that names the file at fault.
-    pub(super) fn load(&self) -> Result<LoadedFiles, String> {
+    pub(super) fn load(&self) -> Result<LoadedFiles, SetupError> {
         let odd = |error: rustls::Error| format!("cannot set up TLS: {error}");
         let certified = pem::certified(&self.certificate, &self.key)
             .map_err(|why| format!("--tls-cert, --tls-key: {why}"))?;
@@ -138,14 +139,14 @@ impl Files {
     }
 }
 
-fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, String> {
+fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, SetupError> {
     let roots = Arc::new(pem::roots(path).map_err(|why| format!("--tls-client-ca: {why}"))?);
     let builder = WebPkiClientVerifier::builder_with_provider(roots, wellspring_tls::provider());
     let builder = match auth {
         ClientAuth::Optional => builder.allow_unauthenticated(),
         ClientAuth::Required => builder,
     };
-    builder.build().map_err(|error| format!("{}: {error}", path.display()))
+    builder.build().map_err(|error| SetupError::new(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -157,14 +158,21 @@ mod tests {
     #[test]
     fn files_that_belong_together_are_named_together() {
         let refused = |flags: &[&str]| HostConfig::loaded(flags).unwrap_err();
-        assert!(refused(&["--tls-cert", "c"]).contains("--tls-key"));
-        assert!(refused(&["--tls-key", "k"]).contains("--tls-cert"));
-        assert!(refused(&["--tls-client-ca", "a"]).contains("--tls-cert"));
-        assert!(refused(&["--tls-client-auth", "optional"]).contains("--tls-cert"));
+        assert!(refused(&["--tls-cert", "c"]).to_string().contains("--tls-key"));
+        assert!(refused(&["--tls-key", "k"]).to_string().contains("--tls-cert"));
+        assert!(refused(&["--tls-client-ca", "a"]).to_string().contains("--tls-cert"));
+        assert!(refused(&["--tls-client-auth", "optional"]).to_string().contains("--tls-cert"));
         let pair = ["--tls-cert", "c", "--tls-key", "k"];
         let with = |more: &[&str]| HostConfig::loaded(&[&pair[..], more].concat());
-        assert!(with(&["--tls-client-auth", "optional"]).unwrap_err().contains("--tls-client-ca"));
-        assert!(with(&["--tls-client-auth", "perhaps"]).unwrap_err().contains("required"));
+        assert!(
+            with(&["--tls-client-auth", "optional"])
+                .unwrap_err()
+                .to_string()
+                .contains("--tls-client-ca")
+        );
+        assert!(
+            with(&["--tls-client-auth", "perhaps"]).unwrap_err().to_string().contains("required")
+        );
         let clients = |more: &[&str]| Files::of(&with(more).unwrap().tls).unwrap().unwrap().clients;
         assert_eq!(clients(&[]), None);
         let ca = ["--tls-client-ca", "a"];
@@ -197,6 +205,6 @@ mod tests {
         let clients = Some((key.clone(), ClientAuth::Required));
         let files = Files { certificate, key, clients };
         let refusal = files.load().err().unwrap();
-        assert!(refusal.contains("a.key holds no certificate"), "{refusal}");
+        assert!(refusal.to_string().contains("a.key holds no certificate"), "{refusal}");
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use files::{Files, TlsConfig};
 pub(crate) use handshake::shake_hands;
 pub(crate) use reload::keep_current;
 
+use crate::setup::SetupError;
 use crate::stamp::Stamp;
 use crate::stats::family::Family;
 use rustls::ServerConfig;
@@ -43,7 +44,7 @@ impl Tls {
     ///
     /// # Errors
     /// A sentence that names the fault.
-    pub(crate) fn open(config: &TlsConfig) -> Result<Option<Arc<Tls>>, String> {
+    pub(crate) fn open(config: &TlsConfig) -> Result<Option<Arc<Tls>>, SetupError> {
         let Some(files) = Files::of(config)? else { return Ok(None) };
         // Taken before the files are read: a change in between is noticed at the next check.
         let stamps = files.stamps();

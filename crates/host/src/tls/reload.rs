@@ -46,7 +46,7 @@ impl Tls {
                     tracing::info!(%certificate, "loaded new TLS files for new connections");
                 }
                 Err(why) => {
-                    tracing::warn!(why, "cannot use the new TLS files; keeping the previous ones");
+                    tracing::warn!(%why, "cannot use the new TLS files; keeping the previous ones");
                 }
             }
         }

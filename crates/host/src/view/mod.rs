@@ -37,6 +37,7 @@ pub use freshness::all_stored;
 pub use slot::ViewSlot;
 pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 
+use crate::setup::SetupError;
 use deciding::{FinishedAppend, PendingDecisions};
 use figures::Counters;
 use fold::Writer;
@@ -112,7 +113,7 @@ impl<V: View> Live<V> {
         dir: &Path,
         context: V::Context,
         clock: Arc<dyn Clock>,
-    ) -> Result<Arc<Live<V>>, String> {
+    ) -> Result<Arc<Live<V>>, SetupError> {
         let live = Arc::new(Live {
             log,
             context,

@@ -1,6 +1,7 @@
 //! Views as the logs see them, without their types: opened with their log, closed with it.
 
 use super::{Figures, Live, lock};
+use crate::setup::SetupError;
 use std::any::Any;
 use std::future::Future;
 use std::path::Path;
@@ -95,7 +96,7 @@ pub struct ViewedLog<'a> {
 }
 
 impl ViewedLog<'_> {
-    fn fold<V: View>(self, context: V::Context) -> Result<Arc<Live<V>>, String> {
+    fn fold<V: View>(self, context: V::Context) -> Result<Arc<Live<V>>, SetupError> {
         Live::open(self.log.clone(), self.dir, context, Arc::clone(self.clock))
     }
 }
@@ -109,7 +110,7 @@ pub trait OpenView: Send + Sync {
     ///
     /// # Errors
     /// A sentence: the system provides no thread, or the initial state could not be made.
-    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String>;
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, SetupError>;
 
     /// Forgets the view: its log has been dropped.
     fn forget(&self);
@@ -118,14 +119,14 @@ pub trait OpenView: Send + Sync {
 /// The current view of a log that may be emptied, dropped and created again: each time it has
 /// another view, and while there is no log it has none.
 pub struct ViewSlot<V: View> {
-    context: Box<dyn Fn() -> Result<V::Context, String> + Send + Sync>,
+    context: Box<dyn Fn() -> Result<V::Context, SetupError> + Send + Sync>,
     live: Arc<Mutex<Option<Arc<Live<V>>>>>,
 }
 
 impl<V: View> ViewSlot<V> {
     /// A slot without a view yet. The initial state is what `context` returns.
     pub fn new(
-        context: impl Fn() -> Result<V::Context, String> + Send + Sync + 'static,
+        context: impl Fn() -> Result<V::Context, SetupError> + Send + Sync + 'static,
     ) -> Arc<ViewSlot<V>> {
         Arc::new(ViewSlot { context: Box::new(context), live: Arc::default() })
     }
@@ -142,7 +143,7 @@ impl<V: View> OpenView for ViewSlot<V> {
         V::NAME
     }
 
-    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String> {
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, SetupError> {
         let live = log.fold::<V>((self.context)()?)?;
         let (slot, shown) = (Arc::clone(&self.live), Arc::clone(&live));
         Ok(OpenedView { live, show: Box::new(move || *lock(&slot) = Some(shown)) })
@@ -159,12 +160,12 @@ pub(crate) struct EachView<V: View> {
 }
 
 /// The initial state, by the name of the log.
-type ContextOfLog<V> = dyn Fn(&str) -> Result<<V as View>::Context, String> + Send + Sync;
+type ContextOfLog<V> = dyn Fn(&str) -> Result<<V as View>::Context, SetupError> + Send + Sync;
 
 impl<V: View> EachView<V> {
     /// The initial state is what `context` returns for the log's name.
     pub(crate) fn new(
-        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
+        context: impl Fn(&str) -> Result<V::Context, SetupError> + Send + Sync + 'static,
     ) -> EachView<V> {
         EachView { context: Box::new(context) }
     }
@@ -175,7 +176,7 @@ impl<V: View> OpenView for EachView<V> {
         V::NAME
     }
 
-    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String> {
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, SetupError> {
         let live = log.fold::<V>((self.context)(log.name)?)?;
         // Callers get it from the log.
         Ok(OpenedView { live, show: Box::new(|| {}) })

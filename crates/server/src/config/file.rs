@@ -4,26 +4,29 @@ use super::{SettingArgs, Settings};
 use std::path::Path;
 use toml::de::DeTable;
 use wellspring_host::settings::{Origins, Section as _};
+use wellspring_host::setup::SetupError;
 use wellspring_readable::nearest::nearest;
 
 /// The settings of a file; their lines go into `origins`.
 ///
 /// # Errors
 /// A sentence that names the file, with line and column for its content.
-pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, String> {
+pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, SetupError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| origins.explain(format!("cannot read --config {}: {e}", path.display())))?;
-    of_text(path, &text, origins).map_err(|what| format!("{}: {what}", path.display()))
+    of_text(path, &text, origins)
+        .map_err(|what| SetupError::new(format!("{}: {what}", path.display())))
 }
 
-fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs, String> {
+fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs, SetupError> {
     // The output of --print-config is accepted as input.
     let table = DeTable::parse(text).map_err(|error| toml_error(&error))?;
     let known = Settings::names();
     for key in table.get_ref().keys() {
         let name: &str = key.get_ref();
         let (line, column) = place(text, key.span().start);
-        let wrong = |what: &str| Err(format!("line {line}, column {column}: {what}"));
+        let wrong =
+            |what: &str| Err(SetupError::new(format!("line {line}, column {column}: {what}")));
         if name == "limits" {
             return wrong("the limits in [limits] cannot be set; remove the table");
         }
@@ -42,8 +45,8 @@ fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs
 }
 
 /// The message of the toml crate, a drawing of several lines, without the last line end.
-fn toml_error(error: &toml::de::Error) -> String {
-    error.to_string().trim_end().to_owned()
+fn toml_error(error: &toml::de::Error) -> SetupError {
+    SetupError::new(error.to_string().trim_end())
 }
 
 /// Line and column of a byte of the text, from 1.
@@ -58,7 +61,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        of_text(Path::new("w.toml"), text, &mut Origins::default()).unwrap_err()
+        of_text(Path::new("w.toml"), text, &mut Origins::default()).unwrap_err().to_string()
     }
 
     #[test]

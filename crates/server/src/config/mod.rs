@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use wellspring_host::config::{FaceTerms, HostConfig};
 use wellspring_host::kept_types::KeptTypes;
 use wellspring_host::settings::{Origins, Section, sections};
+use wellspring_host::setup::SetupError;
 
 /// The arguments of `wellspring serve`.
 #[derive(Debug, Args)]
@@ -56,14 +57,14 @@ impl Config {
     ///
     /// # Errors
     /// A sentence for the operator. Starting again unchanged does not help.
-    pub(crate) fn load(args: ServeArgs) -> Result<Config, String> {
+    pub(crate) fn load(args: ServeArgs) -> Result<Config, SetupError> {
         let ServeArgs { config, settings, mut origins, .. } = args;
         let file = match &config {
             Some(path) => file::read(path, &mut origins)?,
             None => SettingArgs::default(),
         };
         let config = Config { settings: Section::merge(settings, file), origins };
-        config.check().map_err(|what| config.origins.explain(what))?;
+        config.check().map_err(|what| config.origins.explain(what.to_string()))?;
         Ok(config)
     }
 
@@ -71,7 +72,7 @@ impl Config {
     ///
     /// # Errors
     /// As of [`Config::load`].
-    pub(crate) fn with_defaults(data: &Path) -> Result<Config, String> {
+    pub(crate) fn with_defaults(data: &Path) -> Result<Config, SetupError> {
         let mut settings = Settings::merge(SettingArgs::default(), SettingArgs::default());
         settings.host.process.data = data.to_owned();
         let config = Config { settings, origins: Origins::default() };
@@ -79,7 +80,7 @@ impl Config {
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SetupError> {
         let Settings { host, faces } = &self.settings;
         host.check(&self.face_terms())?;
         faces.check(host.surroundings())
@@ -108,7 +109,7 @@ impl Config {
     }
 
     /// The configuration that these flags give, or what is wrong with them.
-    pub(crate) fn loaded(flags: &[&str]) -> Result<Config, String> {
+    pub(crate) fn loaded(flags: &[&str]) -> Result<Config, SetupError> {
         tests::load(flags)
     }
 }
@@ -124,7 +125,7 @@ mod tests {
         serve: ServeArgs,
     }
 
-    pub(super) fn load(flags: &[&str]) -> Result<Config, String> {
+    pub(super) fn load(flags: &[&str]) -> Result<Config, SetupError> {
         let line = ["x"].iter().chain(flags);
         let matches = Line::command().try_get_matches_from(line).map_err(|e| e.to_string())?;
         let line = Line::from_arg_matches(&matches).map_err(|e| e.to_string())?;
@@ -142,8 +143,12 @@ mod tests {
 
     #[test]
     fn a_public_address_must_be_meant() {
-        assert!(load(&["--listen", "0.0.0.0:4000"]).unwrap_err().contains("--insecure"));
-        assert!(load(&["--listen", "0.0.0.0:4000"]).unwrap_err().contains("--tls-cert"));
+        assert!(
+            load(&["--listen", "0.0.0.0:4000"]).unwrap_err().to_string().contains("--insecure")
+        );
+        assert!(
+            load(&["--listen", "0.0.0.0:4000"]).unwrap_err().to_string().contains("--tls-cert")
+        );
         assert!(load(&["--listen", "0.0.0.0:4000", "--insecure"]).is_ok());
         let pair = ["--tls-cert", "c", "--tls-key", "k"];
         assert!(load(&[&pair[..], &["--listen", "0.0.0.0:4000"]].concat()).is_ok());
@@ -162,14 +167,20 @@ mod tests {
         );
         std::fs::write(&path, "thread = 3\n").unwrap();
         let refused = load(&["--config", file]).unwrap_err();
-        assert!(refused.contains("w.toml: line 1, column 1: "), "{refused}");
-        assert!(refused.contains("did you mean threads?"), "{refused}");
+        assert!(refused.to_string().contains("w.toml: line 1, column 1: "), "{refused}");
+        assert!(refused.to_string().contains("did you mean threads?"), "{refused}");
         std::fs::write(&path, "\nthreads = 100000\n").unwrap();
         let refused = load(&["--config", file]).unwrap_err();
-        assert!(refused.ends_with(&format!("(threads is set in {file}, line 2)")), "{refused}");
+        assert!(
+            refused.to_string().ends_with(&format!("(threads is set in {file}, line 2)")),
+            "{refused}"
+        );
         std::fs::write(&path, "threads = 3\n[limits]\nmax_tags = 65\n").unwrap();
         let refused = load(&["--config", file]).unwrap_err();
-        assert!(refused.contains("[limits]") && refused.contains("w.toml"), "{refused}");
+        assert!(
+            refused.to_string().contains("[limits]") && refused.to_string().contains("w.toml"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -184,7 +195,10 @@ mod tests {
         ] {
             let refused = load(&[flag, value]).unwrap_err();
             let name = flag.trim_start_matches('-').replace('-', "_");
-            assert!(refused.starts_with(&name) && refused.contains(value), "{refused}");
+            assert!(
+                refused.to_string().starts_with(&name) && refused.to_string().contains(value),
+                "{refused}"
+            );
         }
     }
 
@@ -206,8 +220,12 @@ mod tests {
     fn events_without_a_type_get_none_that_links_keep() {
         for kept in ["LinkClicked", "LinkCreated"] {
             let refused = load(&["--ingest-type", kept]).unwrap_err();
-            assert!(refused.starts_with("ingest_type") && refused.contains(kept), "{refused}");
-            assert!(refused.contains("--link-accept-events"), "{refused}");
+            assert!(
+                refused.to_string().starts_with("ingest_type")
+                    && refused.to_string().contains(kept),
+                "{refused}"
+            );
+            assert!(refused.to_string().contains("--link-accept-events"), "{refused}");
             assert!(load(&["--ingest-type", kept, "--link-accept-events"]).is_ok());
         }
         assert!(load(&["--ingest-type", "LinkClickedTwice"]).is_ok());

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::server::Server;
 use wellspring_host::http::{Content, Host, Request, Response};
+use wellspring_host::setup::SetupError;
 use wellspring_host::view::State;
 
 /// A server over a data folder, reached by calls instead of connections. Everything else is as in
@@ -33,7 +34,7 @@ impl InProcess {
     ///
     /// # Errors
     /// A sentence about what cannot be opened.
-    pub fn open(data: &Path, faces: Vec<EmbeddedFace>) -> Result<InProcess, String> {
+    pub fn open(data: &Path, faces: Vec<EmbeddedFace>) -> Result<InProcess, SetupError> {
         faces::embed(faces);
         let opened = start::open(Config::with_defaults(data)?)?;
         let runtime = Builder::new_current_thread().enable_all().build();

@@ -17,6 +17,7 @@ pub use wellspring_host::http::{Answer, Host, Request, Response};
 pub use wellspring_host::kept_types::KeptEvents;
 pub use wellspring_host::node::{NoView, Views};
 pub use wellspring_host::settings::{NoSettings, Section};
+pub use wellspring_host::setup::SetupError;
 pub use wellspring_host::stats::family::Family;
 pub use wellspring_host::view::{CommandResults, ExecuteError, Live, NotFresh, ViewSlot};
 pub use wellspring_host::wire::problem::{Kind, Problem, Retry, kinds};

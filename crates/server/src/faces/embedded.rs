@@ -5,6 +5,7 @@ use wellspring_host::http::Host;
 use wellspring_host::http::face::{BoundFace, Declaration, Face};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
+use wellspring_host::setup::SetupError;
 
 /// A face of an embedding program: it comes after the built-in ones. It has no section of settings;
 /// if it needs any it reads them itself.
@@ -12,7 +13,7 @@ use wellspring_host::settings::NoSettings;
 pub struct EmbeddedFace {
     declare: fn() -> Declaration,
     kept_events: fn(&NoSettings) -> Option<&'static KeptEvents>,
-    open: fn(&Arc<Host>) -> Result<BoundFace, String>,
+    open: fn(&Arc<Host>) -> Result<BoundFace, SetupError>,
 }
 
 impl EmbeddedFace {
@@ -34,7 +35,7 @@ impl EmbeddedFace {
         (self.kept_events)(&NoSettings {})
     }
 
-    pub(super) fn open(&self, host: &Arc<Host>) -> Result<BoundFace, String> {
+    pub(super) fn open(&self, host: &Arc<Host>) -> Result<BoundFace, SetupError> {
         (self.open)(host)
     }
 }

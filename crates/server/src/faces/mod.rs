@@ -11,6 +11,7 @@ use wellspring_host::http::Host;
 use wellspring_host::http::face::{BoundFace, Declaration, Face, Surroundings};
 use wellspring_host::http::routes::{Route, Routes};
 use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::setup::SetupError;
 
 /// Lists the faces, in matching order of their routes.
 macro_rules! faces {
@@ -36,7 +37,7 @@ macro_rules! faces {
             ///
             /// # Errors
             /// A sentence about the first invalid setting.
-            pub(crate) fn check(&self, around: Surroundings<'_>) -> Result<(), String> {
+            pub(crate) fn check(&self, around: Surroundings<'_>) -> Result<(), SetupError> {
                 $(<$face as Face>::check(&self.$name, around)?;)*
                 Ok(())
             }
@@ -62,7 +63,7 @@ macro_rules! faces {
         ///
         /// # Errors
         /// A sentence about the first that cannot be opened.
-        pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<BoundFace>, String> {
+        pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<BoundFace>, SetupError> {
             let mut open = vec![$(BoundFace::new(<$face as Face>::open(settings.$name, host)?)),*];
             for face in embedded() {
                 open.push(face.open(host)?);

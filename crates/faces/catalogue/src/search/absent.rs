@@ -5,6 +5,7 @@ use crate::problems::SEARCH_NOT_BUILT;
 use crate::view::Catalogue;
 use std::sync::Arc;
 use wellspring_host::http::{Answer, Request};
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::view::ViewSlot;
 
@@ -13,7 +14,7 @@ pub(crate) struct SearchRoom;
 
 impl SearchRoom {
     /// No index.
-    pub(crate) fn open(_: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, String> {
+    pub(crate) fn open(_: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, SetupError> {
         Ok(SearchRoom)
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tantivy::TantivyError;
+use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::threads;
 use wellspring_host::view::{Live, ViewSlot};
@@ -62,7 +63,7 @@ impl SearchRoom {
     ///
     /// # Errors
     /// The system provides no thread.
-    pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, String> {
+    pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, SetupError> {
         let standing = Mutex::new(IndexState::NoView);
         let shared = Arc::new(Shared { bell: Arc::default(), standing });
         let (of_thread, views) = (Arc::clone(&shared), Arc::downgrade(views));

@@ -21,6 +21,7 @@ pub(crate) use visitor::{VisitorKeys, kept_file as visitor_key_file};
 use std::sync::Arc;
 use wellspring_host::names::MAIN;
 use wellspring_host::node::Node;
+use wellspring_host::setup::SetupError;
 use wellspring_host::view::ViewSlot;
 use wellspring_views::links::{Context, Links, TargetRule};
 
@@ -33,7 +34,7 @@ pub(crate) fn attach(
     node: &Node,
     targets: TargetRule,
     reserved: fn(&str) -> bool,
-) -> Result<Arc<ViewSlot<Links>>, String> {
+) -> Result<Arc<ViewSlot<Links>>, SetupError> {
     let slot = ViewSlot::new(move || {
         let key = wellspring_host::random::bytes()
             .map_err(|error| format!("cannot generate the code key: {error}"))?;
