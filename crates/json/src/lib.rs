@@ -7,6 +7,7 @@
 
 mod answer;
 mod document;
+mod encoding;
 mod pointer;
 mod query;
 mod read;
@@ -15,6 +16,7 @@ mod write;
 
 pub use answer::{Rfc3339, to_json};
 pub use document::{Outcome, document, missing, once, rule, unknown};
+pub use encoding::{base64_fault, is_wide, without_mark};
 pub use pointer::{Pointer, PointerFault};
 pub use query::{push_query, read_items, read_query, read_texts};
 pub use read::{Cursor, Fault, FaultKind, MAX_DEPTH, shown_name};

@@ -4,9 +4,13 @@
 //! for byte as sent, and nothing may recurse on client input. Strings without escapes are borrowed.
 //! Property tests compare its view of JSON with serde_json's.
 
+use crate::encoding::{is_wide, without_mark};
 use std::borrow::Cow;
 use wellspring_types::Invalid;
 use wellspring_types::valid::{Reason, join_path};
+
+/// What is expected of a document in another encoding.
+const NOT_WIDE: &str = "UTF-8, not UTF-16 or UTF-32,";
 
 /// Deepest nesting of arrays and objects accepted in one document.
 pub const MAX_DEPTH: usize = 512;
@@ -144,13 +148,15 @@ impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8]) -> Outcome<Cursor<'a>> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Cursor::of_text(text)),
+            Err(_) if is_wide(bytes) => Err(Fault::new(0, FaultKind::Syntax(NOT_WIDE))),
             Err(e) => Err(Fault::new(e.valid_up_to(), FaultKind::Syntax("valid UTF-8"))),
         }
     }
 
-    /// At the beginning of a text.
+    /// At the beginning of a text, after a byte-order mark.
     pub fn of_text(text: &'a str) -> Cursor<'a> {
-        Cursor { text, bytes: text.as_bytes(), at: 0 }
+        let bytes = text.as_bytes();
+        Cursor { text, bytes, at: bytes.len() - without_mark(bytes).len() }
     }
 
     /// Byte offset of the next value.
@@ -160,6 +166,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn syntax<T>(&self, expected: &'static str) -> Outcome<T> {
+        if is_wide(self.bytes) {
+            return Err(Fault::new(0, FaultKind::Syntax(NOT_WIDE)));
+        }
         Err(Fault::new(self.at, FaultKind::Syntax(expected)))
     }
 
@@ -543,6 +552,18 @@ mod tests {
         for text in ["1e400", "-0.0E+1", r#"{"b":1,"a":2,"b":3}"#, r#""\u00e9\/é""#, "[ 1 ,\n2 ]"]
         {
             assert_eq!(raw(format!(" {text}\n").as_bytes()).unwrap(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_mark_is_passed_over_and_other_encodings_are_named() {
+        assert_eq!(raw("\u{feff} {\"a\":1}".as_bytes()).unwrap(), b"{\"a\":1}");
+        assert!(raw("\u{feff}\u{feff}1".as_bytes()).is_err(), "one");
+        for wide in
+            [&b"\xff\xfe{\0}\0"[..], b"\xfe\xff\0{\0}", b"{\0}\0", b"\0{\0}", b"[\0\0\0]\0\0\0"]
+        {
+            let fault = raw(wide).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Syntax(NOT_WIDE), "{wide:?}");
         }
     }
 

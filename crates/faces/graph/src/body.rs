@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use wellspring_cypher::context::Parameters;
+use wellspring_host::wire::json::{is_wide, without_mark};
 
 /// A statement as a client sends it.
 #[derive(Debug)]
@@ -187,8 +188,13 @@ impl<'de> Visitor<'de> for FormsVisitor {
 /// Parses all statements, whose parameters may take this many bytes together. An empty body has
 /// none.
 pub(crate) fn read(body: &[u8], most_bytes: usize) -> Result<Vec<StatementText>, RefusedBody> {
+    let body = without_mark(body);
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());
+    }
+    if is_wide(body) {
+        let what = "Unable to deserialize request: it must be UTF-8, not UTF-16 or UTF-32";
+        return Err(RefusedBody::Invalid(what.to_owned()));
     }
     let Object(read): Object<Body<'_>> = serde_json::from_slice(body).map_err(invalid)?;
     let room = ParameterRoom::new(most_bytes);

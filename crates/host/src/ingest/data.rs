@@ -1,7 +1,7 @@
 //! The content of a body: one event or many, JSON or opaque.
 
 use super::Media;
-use crate::wire::json::{Cursor, Fault};
+use crate::wire::json::{Cursor, Fault, without_mark};
 use crate::wire::problem::{self, Problem, of_fault, of_line_fault};
 use wellspring_types::DataKind;
 
@@ -37,6 +37,7 @@ pub(super) fn read(media: Media, body: &[u8], most_lines: usize) -> Result<Data<
         // Data that turns out not to be JSON is stored as it is.
         Media::Unspecified => Ok(match value(body) {
             Ok(value) => Data::One(DataKind::Json, [value]),
+            Err(fault) if is_wide_json(body) => return Err(of_fault(&fault, body)),
             Err(_) => Data::One(DataKind::Binary, [body]),
         }),
         Media::Opaque => Ok(Data::One(DataKind::Binary, [body])),
@@ -52,10 +53,15 @@ fn value(document: &[u8]) -> Result<&[u8], Box<Fault>> {
     Ok(value)
 }
 
+/// Whether a body is JSON in UTF-16, which nobody means to store as bytes.
+fn is_wide_json(body: &[u8]) -> bool {
+    matches!(body, [0xff, 0xfe, b'{' | b'[', 0, ..] | [0xfe, 0xff, 0, b'{' | b'[', ..])
+}
+
 fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
     let mut values = Vec::new();
     for (number, line) in (1u64..).zip(body.split(|&byte| byte == b'\n')) {
-        if line.iter().all(u8::is_ascii_whitespace) {
+        if without_mark(line).iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         if values.len() == most {
@@ -97,6 +103,23 @@ mod tests {
         assert_eq!(read(Media::Json, ""), Err("invalid"));
         assert_eq!(read(Media::Unspecified, "a=b"), Ok(Data::One(DataKind::Binary, [&b"a=b"[..]])));
         assert_eq!(read(Media::Opaque, "{}"), Ok(Data::One(DataKind::Binary, [&b"{}"[..]])));
+    }
+
+    #[test]
+    fn a_mark_is_no_part_of_the_data() {
+        let marked = "\u{feff}{\"e\":1}".as_bytes();
+        for media in [Media::Json, Media::Unspecified] {
+            let one = Data::One(DataKind::Json, [&b"{\"e\":1}"[..]]);
+            assert_eq!(read(media, marked, 9).unwrap(), one, "{media:?}");
+        }
+        assert_eq!(read(Media::Opaque, marked, 9).unwrap(), Data::One(DataKind::Binary, [marked]));
+        let joined = "\u{feff}1\n\u{feff}\n\u{feff}2\n".as_bytes();
+        assert_eq!(read(Media::Ndjson, joined, 9).unwrap(), Data::Many(vec![b"1", b"2"]));
+        let wide = b"\xff\xfe{\0}\0";
+        for media in [Media::Json, Media::Unspecified, Media::Ndjson] {
+            let problem = read(media, wide, 9).unwrap_err();
+            assert!(problem.detail.contains("UTF-16"), "{media:?}: {}", problem.detail);
+        }
     }
 
     #[test]

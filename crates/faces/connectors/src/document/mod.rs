@@ -11,7 +11,7 @@ pub(crate) use source::SourceDocument;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use wellspring_host::wire::json::document;
+use wellspring_host::wire::json::{document, is_wide, without_mark};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_json::{push_query, read_query};
 use wellspring_types::Query;
@@ -69,6 +69,11 @@ where
 /// # Errors
 /// The body is not JSON, or a field is invalid.
 pub(crate) fn read_body<D: DeserializeOwned>(body: &[u8]) -> Result<D, Box<Problem>> {
+    let body = without_mark(body);
+    if is_wide(body) {
+        let what = "expected UTF-8, not UTF-16 or UTF-32, at line 1, column 1";
+        return Err(problem::MALFORMED_JSON.because(what));
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     // Serde would also read a struct from an array.
     let is_object = body.trim_ascii_start().starts_with(b"{");
