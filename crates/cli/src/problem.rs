@@ -16,6 +16,8 @@ pub(crate) struct Problem {
     pub kind: String,
     title: String,
     pub detail: String,
+    /// What is wrong, without advice.
+    pub(crate) reason: Option<String>,
     /// Path of the field at fault.
     pub field: Option<String>,
     /// The line of the body at fault, from 1.

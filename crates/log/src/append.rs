@@ -66,6 +66,9 @@ pub struct Basis {
     /// The request key is known to be absent from the log up to this position; 0 if nothing is
     /// known.
     pub key_absent_through: Position,
+    /// The ids of the events are known to be absent from the log up to this position; 0 if nothing
+    /// is known.
+    pub ids_absent_through: Position,
 }
 
 /// Called once with the outcome, on a thread of the log or of the caller. Must not block.

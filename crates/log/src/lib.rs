@@ -93,7 +93,7 @@ pub use read::{
     CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
     TermCount,
 };
-pub use record::{EncodedEvents, RecordView, RequestKey, SERVER_KEYS};
+pub use record::{EncodedEvents, RecordView, RequestKey, SERVER_KEYS, Savepoint};
 pub use role::{Leader, Role};
 pub use scrub::{ScrubEnd, ScrubReport};
 pub use sequencer::{Turn, TurnProgress};

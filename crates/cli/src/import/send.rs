@@ -26,6 +26,8 @@ pub(crate) struct PartReply {
     pub(crate) skipped: u64,
     /// Tags given twice in one event.
     pub(crate) folded: u64,
+    /// Events that were there already under their id, and were not added.
+    pub(crate) repeated: u64,
     /// Position of the last event of either kind.
     pub(crate) last: Option<u64>,
     /// The token with which the next part continues.
@@ -192,9 +194,8 @@ impl Sender {
             && problem.slug() == "invalid"
             && problem.field.as_deref() == Some(RECORDED_AT);
         let line = problem.line.filter(|_| is_of_time)?;
-        let what = problem.detail_of_line();
-        // The rest is advice for clients of the API.
-        let what = what.split_once(". ").map_or(what, |(what, _)| what);
+        // The detail has advice for clients of the API as well.
+        let what = problem.reason.as_deref().unwrap_or(problem.detail_of_line());
         Some(format!("{}, line {}: {what}", self.terms.file, grouped(part.number(line))))
     }
 
@@ -216,16 +217,12 @@ impl Sender {
                 );
                 Failure::new(problem.code(InputKind::Data), message)
             }
-            ("event-id-reused", _) => {
-                let what = "its id is taken by an event in the log that was not imported as part of this content";
-                let at = problem.position.map(|at| format!(" (position {at})")).unwrap_or_default();
-                let place = match line_of_event(part, problem) {
-                    Some(line) => format!("{file}, line {}", grouped(part.number(line))),
-                    None => format!("{file}, after line {}", part.number(problem.durable_lines)),
-                };
+            ("event-id-reused", Some(line)) => {
                 let message = format!(
-                    "{place}: {what}{at}. Nothing from that line on was added; put new events into a file \
-                     of their own"
+                    "{file}, line {}: {}. Nothing from that line on was added. Skip such lines with \
+                     --skip-invalid",
+                    grouped(part.number(line)),
+                    problem.detail_of_line(),
                 );
                 Failure::new(problem.code(InputKind::Data), message)
             }
@@ -246,19 +243,6 @@ impl Sender {
             }
         }
     }
-}
-
-/// The line of the part that holds the event at fault, from 1; `None` if unknown.
-fn line_of_event(part: &Part, problem: &Problem) -> Option<u64> {
-    let field = problem.field.as_deref()?.strip_prefix("events[")?;
-    let event: usize = field.split_once(']')?.0.parse().ok()?;
-    let settled = usize::try_from(problem.durable_lines).ok()?;
-    let lines = part.body.split(|&byte| byte == b'\n').enumerate().skip(settled);
-    let mut events = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    let (index, line) = events.nth(event)?;
-    // A line that the server skipped is not an event: then it is another line.
-    let has_id = line.windows(4).any(|word| word == b"\"id\"");
-    has_id.then_some(index as u64 + 1)
 }
 
 /// The failure of a line that is not skipped.

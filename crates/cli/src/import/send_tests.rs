@@ -71,7 +71,7 @@ fn an_import_does_not_wait_for_a_full_disk() {
 
 #[test]
 fn times_that_cannot_be_kept_become_metadata_unless_they_have_to_be_kept() {
-    let early = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at is before X. Import","field":"recorded_at","line":2,"durable_lines":1,"added":1}"#;
+    let early = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at is before X. Import","reason":"recorded_at is before X","field":"recorded_at","line":2,"durable_lines":1,"added":1}"#;
     let serve = move || {
         TestServer::start(move |request, _| match request.path.contains("recorded_at=metadata") {
             true => Reply::json(200, r#"{"lines":2,"added":1,"known":1,"next":"n"}"#),
@@ -88,6 +88,14 @@ fn times_that_cannot_be_kept_become_metadata_unless_they_have_to_be_kept() {
     assert_eq!((refusal.failure.code, refusal.settled.added), (Code::Data, 1));
     let told = refusal.failure.message;
     assert!(told.starts_with("a.csv, line 12: recorded_at is before X. Import into"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_with_a_time_is_a_whole_sentence() {
+    let no_time = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at must be a moment, e.g. 2026-01-01T00:00:00Z","field":"recorded_at","line":2}"#;
+    let server = TestServer::start(move |_, _| Reply::json(422, no_time));
+    let told = send_with(&server, Some(RecordedAt::Keep)).unwrap_err().failure.message;
+    assert!(told.contains("moment, e.g. 2026-01-01T00:00:00Z. Import into"), "{told}");
 }
 
 #[test]

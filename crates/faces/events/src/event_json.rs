@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339, push_rfc3339};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::json::{
-    Cursor, Fault, FaultKind, Outcome, document, missing, once, push_string, push_tags, push_u64,
-    rule, unknown,
+    Cursor, Fault, FaultKind, Outcome, base64_fault, document, missing, once, push_string,
+    push_tags, push_u64, rule, unknown,
 };
 use wellspring_json::read_query;
 use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
@@ -35,6 +35,17 @@ pub enum Style {
 impl Style {
     fn is_dialect(self) -> bool {
         self == Style::Dialect
+    }
+
+    /// The fields of an event.
+    fn known_fields(self) -> &'static str {
+        match self {
+            Style::Native => "type, tags, data, data_base64, id, metadata",
+            Style::Import => {
+                "type, tags, data, data_base64, id, metadata, recorded_at, position, history"
+            }
+            Style::Dialect => "type, tags, data",
+        }
     }
 }
 
@@ -158,6 +169,8 @@ pub(crate) struct EventReader<'a> {
     /// What the last event counts as, if it is not how it was added: with the time at which it was
     /// recorded among its metadata.
     pub(crate) content: Option<EncodedEvents>,
+    /// The id of the last event.
+    pub(crate) id: Option<EventId>,
 }
 
 impl<'a> EventReader<'a> {
@@ -178,7 +191,6 @@ impl<'a> EventReader<'a> {
         style: Style,
         out: &mut EncodedEvents,
     ) -> Outcome<()> {
-        const KNOWN: &str = "type, tags, data, data_base64, id, metadata";
         let (start, kept) = (value.at(), self.kept);
         self.tags.clear();
         self.metadata.clear();
@@ -219,7 +231,7 @@ impl<'a> EventReader<'a> {
                     recorded_at_us = us;
                     once(&mut recorded_at, at, time)
                 }
-                _ => unknown(at, KNOWN),
+                _ => unknown(at, style.known_fields()),
             }
         })?;
         let Some(event_type) = event_type else { return missing("type", start) };
@@ -244,6 +256,7 @@ impl<'a> EventReader<'a> {
             metadata: &self.metadata,
         };
         self.content = None;
+        self.id = id;
         if !is_timed || self.times == RecordedTimes::Metadata {
             return out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start));
         }
@@ -337,7 +350,7 @@ fn read_base64<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)>
     let at = value.at();
     match BASE64.decode(value.string()?.as_bytes()) {
         Ok(bytes) => Ok((Cow::Owned(bytes), DataKind::Binary)),
-        Err(error) => rule(at, format!("is not base64 with padding: {error}")),
+        Err(error) => rule(at, format!("is not Base64: {}", base64_fault(error))),
     }
 }
 

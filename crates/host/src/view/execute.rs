@@ -315,6 +315,7 @@ impl<V: View> Live<V> {
         let basis = Basis {
             setbacks: deciding.setbacks(),
             key_absent_through: key.as_ref().map_or(0, |request| request.absent_through),
+            ids_absent_through: 0,
         };
         let key = key.map(|request| request.key);
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };

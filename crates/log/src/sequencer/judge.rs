@@ -37,6 +37,8 @@ pub(crate) struct Judge<'a> {
     /// The key is known to be absent up to this position.
     key_absent_through: Position,
     ids: &'a [EventId],
+    /// The ids are known to be absent up to this position.
+    ids_absent_through: Position,
     condition: Option<JudgedCondition<'a>>,
 }
 
@@ -53,6 +55,7 @@ impl<'a> Judge<'a> {
             key: append.key.as_ref().map(|key| key.key.as_str()),
             key_absent_through: basis.key_absent_through,
             ids,
+            ids_absent_through: basis.ids_absent_through,
             condition: condition.map(JudgedCondition::new),
         }
     }
@@ -136,8 +139,12 @@ impl<'a> Judge<'a> {
         {
             return Ok(Some(position));
         }
+        let unseen = Stretch { low: stretch.low.max(self.ids_absent_through), ..stretch };
+        if unseen.low >= unseen.high {
+            return Ok(None);
+        }
         for id in self.ids {
-            if let Some(position) = find_id(runs, &id.0, stretch, work)? {
+            if let Some(position) = find_id(runs, &id.0, unseen, work)? {
                 return Ok(Some(position));
             }
         }

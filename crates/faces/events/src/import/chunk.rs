@@ -9,7 +9,7 @@ use super::intake::MAX_LINE_BYTES;
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::Cursor;
 use wellspring_host::wire::problem::{self, Problem, of_line_fault};
-use wellspring_log::{EncodedEvents, RecordView};
+use wellspring_log::{EncodedEvents, RecordView, Savepoint};
 
 /// Events to append together.
 #[derive(Debug, Default)]
@@ -18,6 +18,21 @@ pub(super) struct Chunk {
     pub(super) events: EncodedEvents,
     /// What they count as, if it is something else.
     content: Option<EncodedEvents>,
+}
+
+/// A point to which a [`Chunk`] can be rewound.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChunkSavepoint {
+    events: Savepoint,
+    /// Of what the events count as, if it was something else already.
+    content: Option<Savepoint>,
+}
+
+impl ChunkSavepoint {
+    /// The point in what the events count as.
+    pub(super) fn content(&self) -> Savepoint {
+        self.content.unwrap_or(self.events)
+    }
 }
 
 impl Chunk {
@@ -29,6 +44,21 @@ impl Chunk {
     /// What the events count as.
     pub(super) fn content(&self) -> &EncodedEvents {
         self.content.as_ref().unwrap_or(&self.events)
+    }
+
+    /// A point to [`rewind`](Self::rewind) to.
+    pub(super) fn savepoint(&self) -> ChunkSavepoint {
+        let content = self.content.as_ref().map(EncodedEvents::savepoint);
+        ChunkSavepoint { events: self.events.savepoint(), content }
+    }
+
+    /// Removes what was read since.
+    pub(super) fn rewind(&mut self, before: ChunkSavepoint) {
+        self.events.rewind(before.events);
+        match before.content {
+            None => self.content = None,
+            Some(before) => self.content.iter_mut().for_each(|content| content.rewind(before)),
+        }
     }
 
     /// Parses a line, which is one event, and adds it; `checked` is the line if it is known to be

@@ -7,6 +7,7 @@ use super::super::append::{Receiver, completion};
 use super::chain::Chain;
 use std::collections::VecDeque;
 use wellspring_host::wire::effects::Effects;
+use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
 use wellspring_types::{Invalid, Position};
@@ -30,8 +31,10 @@ pub(super) enum ChunkOrder {
 pub(super) struct NewChunk {
     /// Its events, under its key.
     pub(super) append: Append,
-    /// Its key is not in the log up to this position.
-    pub(super) absent_through: Position,
+    /// Its key is not in the log up to this position, …
+    pub(super) key_absent_through: Position,
+    /// … nor are its events' ids up to this one.
+    pub(super) ids_absent_through: Position,
     /// The line of each event in the body, from 1.
     pub(super) lines: Vec<u64>,
     /// Its end.
@@ -105,7 +108,7 @@ impl Flights {
     }
 
     fn stage(&mut self, chunk: NewChunk) -> Result<(), Box<Problem>> {
-        let NewChunk { append, absent_through, lines, through } = chunk;
+        let NewChunk { append, key_absent_through, ids_absent_through, lines, through } = chunk;
         let bytes = append.events.byte_len();
         while self.under_way.len() >= MAX_UNDER_WAY
             || (!self.under_way.is_empty() && self.log.staged_bytes() + bytes > ROOM_BYTES)
@@ -113,7 +116,7 @@ impl Flights {
             self.settle_one()?;
         }
         let setbacks = self.setbacks.filter(|_| !self.under_way.is_empty());
-        let basis = Basis { setbacks, key_absent_through: absent_through };
+        let basis = Basis { setbacks, key_absent_through, ids_absent_through };
         let (done, outcome) = completion();
         let staged = self.log.stage_on(basis, append, done);
         self.under_way.push_back(Flight { outcome, lines, through });
@@ -167,6 +170,14 @@ impl Flights {
                 AppendError::Invalid(invalid) if invalid.reason.is_of_time() => {
                     not_kept(invalid, &flight.lines)
                 }
+                // Another client has appended it meanwhile.
+                &AppendError::IdReused { event, position } => {
+                    let line = flight.lines.get(event).copied().unwrap_or_default();
+                    let detail =
+                        format!("line {line}: the event at position {position} has its id");
+                    let problem = problem::ID_REUSED.because(detail).field("id");
+                    problem.with("position", position.to_string()).with("line", line.to_string())
+                }
                 _ => refused.into(),
             }
         })?;
@@ -183,14 +194,17 @@ fn not_kept(invalid: &Invalid, lines: &[u64]) -> Box<Problem> {
     let event = invalid.field.strip_prefix("events[").and_then(|rest| rest.split_once(']'));
     let line = event.and_then(|(event, _)| lines.get(event.parse::<usize>().ok()?)).copied();
     let line = line.unwrap_or_default();
+    let reason = format!("recorded_at {}", invalid.reason);
+    let mut json = Vec::new();
+    push_string(&mut json, &reason);
     problem::INVALID
         .because(format!(
-            "line {line}: recorded_at {}. Import into an empty log, or have the times kept as \
-             metadata with recorded_at=metadata",
-            invalid.reason
+            "line {line}: {reason}. Import into an empty log, or have the times kept as metadata \
+             with recorded_at=metadata"
         ))
         .field("recorded_at")
         .with("line", line.to_string())
+        .with("reason", String::from_utf8_lossy(&json).into_owned())
 }
 
 impl Progress {

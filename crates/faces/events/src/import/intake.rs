@@ -2,14 +2,16 @@
 
 use super::super::event_json::{EventReader, RECORDED_AT, RecordedTimes};
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
-use super::chunk::{Chunk, Comparison};
+use super::chunk::{Chunk, ChunkSavepoint, Comparison};
+use super::earlier_ids::{EarlierEvent, IdUse, IdsUnderWay};
 use super::flights::{ChunkOrder, NewChunk, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use std::io::BufRead as _;
-use wellspring_host::wire::problem::Problem;
-use wellspring_log::{Ack, Append, Log, RequestKey, StoredRequest};
-use wellspring_types::{Position, limits};
+use wellspring_host::wire::json::without_mark;
+use wellspring_host::wire::problem::{ID_REUSED, Problem};
+use wellspring_log::{Ack, Append, Log, RecordView, RequestKey, Snapshot, StoredRequest};
+use wellspring_types::{EventId, Position, limits};
 
 /// A chunk is closed when its events reach this size, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -57,6 +59,8 @@ pub(super) struct SkippedLine {
 /// An import in progress: one body of it.
 pub(super) struct Intake {
     log: Log,
+    /// The log as it was when the block being parsed came.
+    snapshot: Snapshot,
     key_of: KeyOf,
     settings: Settings,
     /// The content before the chunk.
@@ -65,6 +69,9 @@ pub(super) struct Intake {
     fate: ChunkKnowledge,
     /// Digests of the content's first two events, as far as the chunk contains them.
     opening: Vec<Digest>,
+    ids: IdsUnderWay,
+    /// The log had no event with an id of the chunk's up to here.
+    ids_absent_through: Position,
     lines: u64,
     /// The line of each event of the chunk, from 1.
     event_lines: Vec<u64>,
@@ -78,13 +85,15 @@ pub(super) struct Intake {
     pub(super) faults: Vec<SkippedLine>,
 }
 
-/// Irregularities in lines that were accepted nevertheless.
+/// Lines that are no events of their own, and irregularities in those that are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LineCounts {
     /// Bad lines skipped.
     pub(super) skipped: u64,
     /// Repeated tags of events.
     pub(super) folded: u64,
+    /// Events that are there already under their id.
+    pub(super) repeated: u64,
 }
 
 impl Intake {
@@ -94,12 +103,15 @@ impl Intake {
             closed: Waypoint { lines: 0, chain: settings.start },
             orders: Vec::new(),
             chain: settings.start,
+            snapshot: log.snapshot(),
             log,
             key_of,
             settings,
             chunk: Chunk::default(),
             fate: ChunkKnowledge::Unasked,
             opening: Vec::new(),
+            ids: IdsUnderWay::default(),
+            ids_absent_through: Position::MAX,
             lines: 0,
             event_lines: Vec::new(),
             oddities: LineCounts::default(),
@@ -113,6 +125,7 @@ impl Intake {
     /// # Errors
     /// Why the import stops. Complete lines before that stand.
     pub(super) fn take(&mut self, block: &[u8]) -> Result<(), Stop> {
+        self.snapshot = self.log.snapshot();
         let mut reader = EventReader::importing(self.settings.kept, self.settings.times);
         // Checked as a whole, which is faster than line by line; if it fails, lines are checked
         // separately.
@@ -125,7 +138,7 @@ impl Intake {
             let line = &block[at..at + line_bytes];
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             self.lines += 1;
-            if line.iter().all(u8::is_ascii_whitespace) {
+            if without_mark(line).iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
             let checked = text.ok().map(|text| &text[at..at + line.len()]);
@@ -141,28 +154,89 @@ impl Intake {
         checked: Option<&'a str>,
     ) -> Result<(), Stop> {
         let start = self.chunk.content().byte_len();
+        let before = self.chunk.savepoint();
         reader.folded = 0;
-        match self.chunk.read(reader, line, checked) {
-            Ok(()) => {
+        if let Err(problem) = self.chunk.read(reader, line, checked) {
+            return self.bad_line(problem);
+        }
+        let id_use = match reader.id {
+            Some(id) => self.id_use(id, before, start)?,
+            None => IdUse::New,
+        };
+        match id_use {
+            IdUse::New => {
                 self.oddities.folded += reader.folded;
                 self.event_lines.push(self.lines);
                 Ok(self.grown(start)?)
             }
-            Err(problem) => {
-                let number = self.lines;
-                if self.settings.bad_line == BadLine::Skipped && !self.is_of_time(&problem) {
-                    self.oddities.skipped += 1;
-                    if self.faults.len() < SHOWN_FAULTS {
-                        self.faults.push(SkippedLine { line: number, detail: problem.detail });
-                    }
-                    return Ok(());
-                }
-                self.lines -= 1;
-                let mut problem = problem.with("line", number.to_string());
-                problem.detail = format!("line {number}: {}", problem.detail);
-                Err(Stop::Line(problem))
+            IdUse::Repeated => {
+                self.chunk.rewind(before);
+                self.oddities.repeated += 1;
+                Ok(())
+            }
+            IdUse::Taken(earlier) => {
+                self.chunk.rewind(before);
+                self.bad_line(id_taken(earlier))
             }
         }
+    }
+
+    /// Skips the line just read, or stops at it.
+    fn bad_line(&mut self, problem: Box<Problem>) -> Result<(), Stop> {
+        let number = self.lines;
+        if self.settings.bad_line == BadLine::Skipped && !self.is_of_time(&problem) {
+            self.oddities.skipped += 1;
+            if self.faults.len() < SHOWN_FAULTS {
+                self.faults.push(SkippedLine { line: number, detail: problem.detail });
+            }
+            return Ok(());
+        }
+        self.lines -= 1;
+        let mut problem = problem.with("line", number.to_string());
+        problem.detail = format!("line {number}: {}", problem.detail);
+        Err(Stop::Line(problem))
+    }
+
+    /// What the id of the event just read is to earlier events; the chunk was at `before` and its
+    /// content at `start` before the event.
+    fn id_use(
+        &mut self,
+        id: EventId,
+        before: ChunkSavepoint,
+        start: usize,
+    ) -> Result<IdUse, Box<Problem>> {
+        let content = self.chunk.content();
+        let index = content.len() - 1;
+        let is_same = |theirs: &RecordView<'_>| {
+            let mine = content.after(before.content());
+            mine.iter().next().is_some_and(|mine| Comparison::Content.is_same(&mine, theirs))
+        };
+        let repeats = |is_same, earlier| match is_same {
+            true => IdUse::Repeated,
+            false => IdUse::Taken(earlier),
+        };
+        if let Some(earlier) = self.ids.find(id) {
+            let theirs = self.ids.content(earlier, content);
+            let is_same = theirs.is_some_and(|theirs| is_same(&theirs));
+            return Ok(repeats(is_same, EarlierEvent::Line(earlier.line)));
+        }
+        let Some(position) = self.snapshot.find_id(id)? else {
+            self.ids_absent_through = self.ids_absent_through.min(self.snapshot.head());
+            self.ids.add(id, index, self.lines);
+            return Ok(IdUse::New);
+        };
+        let knowledge = match self.fate {
+            ChunkKnowledge::Unasked => self.ask(|| event_digest(&content.bytes()[start..]))?,
+            asked => asked,
+        };
+        // It may be the event itself, imported earlier.
+        if let ChunkKnowledge::Known(stored) = knowledge
+            && (stored.first + index as u64..stored.first + stored.events).contains(&position)
+        {
+            return Ok(IdUse::New);
+        }
+        let is_same = self.snapshot.at(position, is_same)? == Some(true);
+        Ok(repeats(is_same, EarlierEvent::Position(position)))
     }
 
     /// Whether the fault of a line is that its time cannot be kept. The line is an event, which
@@ -178,22 +252,20 @@ impl Intake {
             self.opening.push(event_digest(&self.chunk.content().bytes()[start..]));
         }
         if self.fate == ChunkKnowledge::Unasked {
-            self.fate = self.ask()?;
+            self.fate = self.ask(|| self.opening[0])?;
         }
         match self.fate {
             ChunkKnowledge::Known(stored) if events == stored.events => self.compare(stored),
             ChunkKnowledge::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
             ChunkKnowledge::New(absent_through) if self.chain.events == 0 => {
                 self.look_around()?;
-                self.append(absent_through);
-                Ok(())
+                self.append(absent_through)
             }
             ChunkKnowledge::New(absent_through)
                 if self.chunk.events.len() >= self.settings.batch
                     || self.chunk.content().byte_len() >= CHUNK_BYTES =>
             {
-                self.append(absent_through);
-                Ok(())
+                self.append(absent_through)
             }
             _ => Ok(()),
         }
@@ -203,14 +275,10 @@ impl Intake {
         (self.key_of)(&self.settings.scope.name(anchor))
     }
 
-    fn anchor(&self) -> Anchor {
-        self.chain.anchor(|| self.opening[0])
-    }
-
-    /// Looks up the chunk that begins with the event just read.
-    fn ask(&self) -> Result<ChunkKnowledge, Box<Problem>> {
+    /// Looks up the chunk that begins with the event just read; `first` is the digest of that.
+    fn ask(&self, first: impl FnOnce() -> Digest) -> Result<ChunkKnowledge, Box<Problem>> {
         let head = self.log.head();
-        let stored = self.log.request_with_key(&self.key(self.anchor()))?;
+        let stored = self.log.request_with_key(&self.key(self.chain.anchor(first)))?;
         Ok(stored.map_or(ChunkKnowledge::New(head), ChunkKnowledge::Known))
     }
 
@@ -236,6 +304,7 @@ impl Intake {
             let (line, position) = self.first_difference(stored)?;
             return Err(changed("this event differs", line, position, stored));
         }
+        self.ids.close(self.chunk.content(), &self.snapshot)?;
         self.chunk = Chunk::default();
         let through = self.close(digest, stored.events);
         self.orders.push(ChunkOrder::Pass(stored.first, stored.events, through));
@@ -261,17 +330,22 @@ impl Intake {
         Ok((self.event_lines[0], stored.first))
     }
 
-    fn append(&mut self, absent_through: Position) {
+    fn append(&mut self, key_absent_through: Position) -> Result<(), Box<Problem>> {
         let digest = self.chain.digest(self.chunk.content().bytes());
-        let key = Some(RequestKey { key: self.key(self.anchor()), digest });
+        let anchor = self.chain.anchor(|| self.opening[0]);
+        let key = Some(RequestKey { key: self.key(anchor), digest });
+        self.ids.close(self.chunk.content(), &self.snapshot)?;
         let bytes = self.chunk.events.byte_len();
         let chunk = Chunk::with_capacity(bytes + bytes / 8);
         let events = std::mem::replace(&mut self.chunk, chunk).events;
         let lines = std::mem::take(&mut self.event_lines);
         let through = self.close(digest, events.len() as u64);
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        let chunk = NewChunk { append, absent_through, lines, through };
+        let ids_absent_through = self.ids_absent_through.min(key_absent_through);
+        self.ids_absent_through = Position::MAX;
+        let chunk = NewChunk { append, key_absent_through, ids_absent_through, lines, through };
         self.orders.push(ChunkOrder::Stage(Box::new(chunk)));
+        Ok(())
     }
 
     /// Starts the next chunk.
@@ -292,7 +366,7 @@ impl Intake {
     pub(super) fn finish(&mut self) -> Result<(), Box<Problem>> {
         match self.fate {
             ChunkKnowledge::New(absent_through) if !self.is_half_an_opening() => {
-                self.append(absent_through)
+                self.append(absent_through)?
             }
             ChunkKnowledge::Known(stored) if self.settings.ending == Ending::Here => {
                 let next = stored.first + self.chunk.events.len() as u64;
@@ -325,6 +399,18 @@ impl Intake {
         let stopped = self.finish();
         assert!(stopped.is_ok(), "what goes on later is not compared");
     }
+}
+
+/// The id of the line is that of an event with another content.
+fn id_taken(earlier: EarlierEvent) -> Box<Problem> {
+    let what = "has its id and another content; give the event an id of its own, or remove it";
+    match earlier {
+        EarlierEvent::Line(line) => ID_REUSED.because(format!("line {line} {what}")),
+        EarlierEvent::Position(position) => ID_REUSED
+            .because(format!("the event at position {position} {what}"))
+            .with("position", position.to_string()),
+    }
+    .field("id")
 }
 
 /// `line` is the first that differs, `position` that of the event in the log.

@@ -317,6 +317,67 @@ proptest! {
     }
 }
 
+/// A line with an id, made of a number.
+fn named(id: usize, data: usize) -> String {
+    let id = EventId((id as u128).to_be_bytes());
+    format!("{{\"type\":\"T\",\"data\":{data},\"id\":\"{id}\"}}\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_id_that_comes_again_is_stored_once(
+        ids in prop::collection::vec(0..60usize, 1..120), before in prop::collection::vec(0..60usize, 0..5),
+        grown in prop::collection::vec(0..90usize, 0..40), first in cuts(), second in cuts(),
+    ) {
+        let bench = Bench::new();
+        let mut stored = std::collections::HashSet::new();
+        for id in before {
+            if stored.insert(id) {
+                let event = Event { id: Some(EventId((id as u128).to_be_bytes())), ..Event::json("T", &[], &id.to_string()) };
+                let mut events = EncodedEvents::new();
+                events.push(&event.as_ref()).unwrap();
+                bench.log.append(Append { events, ..Append::default() }).unwrap();
+            }
+        }
+        let outside = stored.len() as u64;
+        let all: Vec<String> = ids.iter().map(|id| named(*id, *id)).collect();
+        let added = ids.iter().filter(|id| stored.insert(**id)).count() as u64;
+        prop_assert_eq!(bench.import(&all, &first).unwrap(), (added, 0));
+        prop_assert_eq!(bench.import(&all, &second).unwrap(), (0, added));
+        let more: Vec<String> = grown.iter().map(|id| named(*id, *id)).collect();
+        let more_added = grown.iter().filter(|id| stored.insert(**id)).count() as u64;
+        let all = [all, more].concat();
+        prop_assert_eq!(bench.import(&all, &second).unwrap(), (more_added, added));
+        prop_assert_eq!(bench.import(&all, &first).unwrap(), (0, added + more_added));
+        prop_assert_eq!(bench.log.head(), outside + added + more_added);
+    }
+}
+
+#[test]
+fn an_id_with_another_content_is_a_bad_line() {
+    for cuts in [WHOLE, ContentCuts { batch: 1, block: 1, ..WHOLE }] {
+        let bench = Bench::new();
+        let all = [named(1, 1), named(2, 2), named(3, 3), named(1, 9), named(2, 2), named(4, 4)];
+        assert_eq!(bench.import(&all, &cuts).unwrap(), (4, 0), "the fourth line is skipped");
+        assert_eq!(bench.import(&all, &cuts).unwrap(), (0, 4));
+        assert_eq!(bench.contents(), ["1", "2", "3", "4"]);
+    }
+}
+
+#[test]
+fn a_changed_event_with_an_id_is_a_change() {
+    let bench = Bench::new();
+    let mut all: Vec<String> = (0..9).map(|id| named(id, id)).collect();
+    bench.import(&all, &WHOLE).unwrap();
+    all[5] = named(5, 50);
+    assert!(is_changed(&bench.import(&all, &WHOLE)));
+    all.remove(5);
+    assert!(is_changed(&bench.import(&all, &WHOLE)));
+    assert_eq!(bench.log.head(), 9);
+}
+
 #[test]
 fn labels_are_imports_of_their_own_and_each_is_made_once() {
     let bench = Bench::new();
