@@ -19,7 +19,7 @@ pub(crate) struct Broken {
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// With a line feed.
+    /// With the end of a line.
     Whole,
     /// With the stream.
     Cut,
@@ -29,6 +29,8 @@ pub(crate) enum LineEnd {
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
     source: R,
+    /// The byte at the end of a line.
+    end: u8,
     /// Number of the next line, from 1.
     next: u64,
 }
@@ -36,7 +38,12 @@ pub(crate) struct LineReader<R> {
 impl<R: BufRead> LineReader<R> {
     /// The lines of a stream.
     pub(crate) fn new(source: R) -> LineReader<R> {
-        LineReader { source, next: 1 }
+        LineReader::ending(source, b'\n')
+    }
+
+    /// Lines that end with this byte.
+    pub(crate) fn ending(source: R, end: u8) -> LineReader<R> {
+        LineReader { source, end, next: 1 }
     }
 
     /// Number of the next line, from 1.
@@ -57,11 +64,11 @@ impl<R: BufRead> LineReader<R> {
     pub(crate) fn read_into(&mut self, line: &mut Vec<u8>) -> Result<Option<LineEnd>, Broken> {
         let start = line.len();
         let mut limited = self.source.by_ref().take(MAX_LINE_BYTES as u64 + 1);
-        let read = limited.read_until(b'\n', line);
+        let read = limited.read_until(self.end, line);
         read.map_err(|error| self.broken(reading(&error)))?;
         let end = match &line[start..] {
             [] => return Ok(None),
-            [.., b'\n'] => LineEnd::Whole,
+            [.., last] if *last == self.end => LineEnd::Whole,
             rest if rest.len() > MAX_LINE_BYTES => {
                 return Err(self.broken(too_long(MAX_LINE_BYTES)));
             }

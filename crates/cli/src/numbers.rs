@@ -28,6 +28,11 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
+/// So many a second; `None` for work of less than a second, whose rate says nothing.
+pub(crate) fn rate(number: u64, seconds: f64) -> Option<u64> {
+    (seconds >= 1.0).then(|| (number as f64 / seconds) as u64)
+}
+
 /// A moment, µs since 1970 UTC, as RFC 3339 has it.
 pub(crate) fn moment(us: u64) -> String {
     let mut text = Vec::new();
@@ -43,6 +48,11 @@ mod tests {
     fn a_noun_agrees_with_its_number() {
         let indexes = [0, 1, 2, 1_000].map(|number| counted(number, "index", "indexes"));
         assert_eq!(indexes, ["0 indexes", "1 index", "2 indexes", "1,000 indexes"]);
+    }
+
+    #[test]
+    fn work_of_less_than_a_second_has_no_rate() {
+        assert_eq!((rate(136, 0.999), rate(136, 1.0), rate(3, 2.0)), (None, Some(136), Some(1)));
     }
 
     #[test]

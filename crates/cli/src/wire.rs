@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use wellspring_host::wire::json::base64_fault;
 use wellspring_types::valid::join_path;
 use wellspring_types::{DataKind, Event};
 
@@ -119,7 +120,9 @@ pub(crate) fn base64_bytes(field: &str, raw: &RawValue) -> Result<Vec<u8>, Fault
 
 /// Reads a text that must be Base64.
 pub(crate) fn base64_bytes_of(field: &str, text: &str) -> Result<Vec<u8>, Fault> {
-    STANDARD.decode(text).map_err(|error| Fault::of(field, format!("is not Base64: {error}")))
+    STANDARD
+        .decode(text)
+        .map_err(|error| Fault::of(field, format!("is not Base64: {}", base64_fault(error))))
 }
 
 /// Takes out tags that are given a second time; returns how many.
@@ -138,12 +141,15 @@ pub(crate) fn fold_tags(tags: &mut Vec<String>) -> u64 {
 
 /// The beginning of a text, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 40;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
+    excerpt_of(text, 40)
+}
+
+/// At most so many characters of a text, for a message.
+pub(crate) fn excerpt_of(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
-    let start: String = text.chars().take(LONGEST).collect();
-    format!("{start}…")
 }
 
 /// Appends a JSON string.

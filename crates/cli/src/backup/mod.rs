@@ -16,7 +16,7 @@ pub(crate) use restore::{RestoreArgs, run_restore};
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::on_interrupt;
-use crate::numbers::{counted, megabytes};
+use crate::numbers::{counted, megabytes, rate};
 use crate::progress::Progress;
 use crate::server::Server;
 use place::{Writer, create_store};
@@ -172,14 +172,15 @@ fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
     }
     let seconds = progress.seconds();
     let place = if to == "-" { "standard output" } else { to };
+    let rate = rate(*copied_bytes, seconds).map(|rate| format!(", {}/s", megabytes(rate)));
     eprintln!(
-        "Backup {} is finished: {} of {} in {place}; {} copied, {} there already, {seconds:.1} s, {}/s",
+        "Backup {} is finished: {} of {} in {place}; {} copied, {} there already, {seconds:.1} s{}",
         manifest.name,
         counted(manifest.events(), "event", "events"),
         counted(manifest.logs.len() as u64, "log", "logs"),
         megabytes(*copied_bytes),
         megabytes(*reused_bytes),
-        megabytes((*copied_bytes as f64 / seconds) as u64)
+        rate.unwrap_or_default()
     );
 }
 

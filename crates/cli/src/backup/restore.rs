@@ -6,7 +6,7 @@ use super::place::{chosen, shared_damage};
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, logs_in};
-use crate::numbers::{counted, grouped, megabytes, moment};
+use crate::numbers::{counted, grouped, megabytes, moment, rate};
 use crate::progress::Progress;
 use std::fs::{self, File};
 use std::io;
@@ -202,13 +202,14 @@ fn restored(
     }
     let seconds = progress.seconds();
     let events: u64 = logs.iter().map(|log| log.head).sum();
+    let rate = rate(events, seconds).map(|rate| format!(", {} events/s", grouped(rate)));
     eprintln!(
-        "Restored {} from {} into {}, verified: {}, {seconds:.1} s, {} events/s",
+        "Restored {} from {} into {}, verified: {}, {seconds:.1} s{}",
         counted(logs.len() as u64, "log", "logs"),
         manifest.name,
         args.data.display(),
         megabytes(manifest.bytes()),
-        grouped((events as f64 / seconds) as u64)
+        rate.unwrap_or_default()
     );
     eprintln!("{}", next_steps(&manifest, &wanted, &logs, has_token_secret(&args.data)));
     Ok(())

@@ -6,7 +6,7 @@ use super::output::Output;
 #[cfg(feature = "parquet")]
 use super::parquet_file::ParquetFile;
 use crate::exit::Failure;
-use crate::import::csv_rows::EXPORT_COLUMNS;
+use crate::import::csv::rows::EXPORT_COLUMNS;
 use crate::wire::RecordedEvent;
 use wellspring_types::HistoryId;
 

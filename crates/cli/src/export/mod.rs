@@ -10,7 +10,7 @@ mod parquet_file;
 use crate::exit::{Code, Failure};
 use crate::import;
 use crate::interrupt::on_interrupt;
-use crate::numbers::{counted, grouped, megabytes};
+use crate::numbers::{counted, grouped, megabytes, rate};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::query::{QueryArgs, add_parameter};
@@ -148,12 +148,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         copied.map_err(|failure| named_damage(&args.target, failure))?;
     output.finish()?;
     let seconds = progress.seconds();
+    let rate = rate(events, seconds).map(|rate| format!(": {} events/s", grouped(rate)));
     eprintln!(
-        "Exported {}, {}, in {seconds:.1} s: {} events/s; up to {through}, continue from there with \
+        "Exported {}, {}, in {seconds:.1} s{}; up to {through}, continue from there with \
          --after {through}",
         counted(events, "event", "events"),
         megabytes(bytes),
-        grouped((events as f64 / seconds) as u64)
+        rate.unwrap_or_default()
     );
     Ok(())
 }

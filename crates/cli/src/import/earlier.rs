@@ -6,6 +6,7 @@
 //! none.
 
 use crate::exit::{Code, Failure};
+use crate::import::csv::column_types::{Column, first_changed, letters};
 use crate::state_folder;
 use crate::target::Target;
 use ring::digest::{SHA256, digest};
@@ -33,6 +34,9 @@ struct Note {
     start_sha256: String,
     /// The options that make events of it, as they are written on a command line.
     options: String,
+    /// The types of its columns, if it is CSV: a letter each.
+    #[serde(default)]
+    types: String,
     /// Position of one of its events, …
     position: u64,
     /// … and when that was recorded.
@@ -47,10 +51,12 @@ pub(crate) struct EarlierImports {
     target: Target,
     start: Vec<u8>,
     options: String,
+    columns: Vec<Column>,
 }
 
 impl EarlierImports {
-    /// For content that begins like this and is imported with these options.
+    /// For content that begins like this, has these columns if it is CSV, and is imported with
+    /// these options.
     ///
     /// # Errors
     /// Usage, if the address of the server is not valid.
@@ -58,15 +64,17 @@ impl EarlierImports {
         target: &Target,
         start: Vec<u8>,
         options: String,
+        columns: Vec<Column>,
     ) -> Result<EarlierImports, Failure> {
         let endpoint = crate::server::endpoint(&target.server.url)?;
         let name = format!("{} {}.json", endpoint.origin(), target.log);
         let folder = state_folder::of(IMPORTS).filter(|_| !start.is_empty());
         let path = folder.map(|folder| folder.join(percent_encode(&name)));
-        Ok(EarlierImports { path, target: target.clone(), start, options })
+        Ok(EarlierImports { path, target: target.clone(), start, options, columns })
     }
 
-    /// Refuses content that is already in the log, imported with other options.
+    /// Refuses content that is already in the log, imported with other options, or when one of its
+    /// columns had another type.
     ///
     /// # Errors
     /// [`Code::Refused`], and what to do. It is the same the next time.
@@ -79,9 +87,14 @@ impl EarlierImports {
         let matching = read(path).into_iter().filter(|note| note.is_of(&self.start));
         let present: Vec<Note> =
             matching.filter(|note| is_present(client, &self.target, note)).collect();
-        if present.iter().any(|note| note.options == self.options) {
-            // The server recognizes it.
-            self.path = None;
+        if let Some(note) = present.iter().rfind(|note| note.options == self.options) {
+            if let Some(column) = first_changed(&self.columns, &note.types) {
+                return Err(self.other_type(file, note, column));
+            }
+            if note.types == letters(&self.columns) {
+                // The server recognizes it.
+                self.path = None;
+            }
             return Ok(());
         }
         let Some(note) = present.last() else { return Ok(()) };
@@ -97,6 +110,25 @@ impl EarlierImports {
         ))
     }
 
+    /// The refusal of content whose column would have another type than before.
+    fn other_type(&self, file: &str, note: &Note, column: &Column) -> Failure {
+        let name = &column.name;
+        Failure::new(
+            Code::Refused,
+            format!(
+                "{file}: this content is already in log {}, imported when column {name} had another type (its \
+                 event at position {} was recorded at {}).\n  now: {}\nThat makes other events, so all of it \
+                 would be added a second time. Nothing was added. Correct the row, or put the new rows into \
+                 a file of their own; to add it all again, use --again LABEL, with --text {name} if that is \
+                 meant",
+                self.target.log,
+                note.position,
+                note.recorded_at,
+                column.told(),
+            ),
+        )
+    }
+
     /// Remembers the import under way, once: it has an event at this position. An import does not
     /// fail because this fails.
     pub(crate) fn note(&mut self, client: &mut Client, position: u64) {
@@ -110,6 +142,7 @@ impl EarlierImports {
             start_bytes: self.start.len(),
             start_sha256: sha256(&self.start),
             options: self.options.clone(),
+            types: letters(&self.columns),
             position,
             recorded_at,
         });
@@ -166,6 +199,7 @@ mod tests {
             start_bytes: 4,
             start_sha256: sha256(b"a\n1\n"),
             options: String::new(),
+            types: String::new(),
             position: 1,
             recorded_at: String::new(),
         };
@@ -185,6 +219,7 @@ mod tests {
             start_bytes: 1,
             start_sha256: sha256(b"a"),
             options: "--type T".to_owned(),
+            types: "nt".to_owned(),
             position: 3,
             recorded_at: "t".to_owned(),
         };

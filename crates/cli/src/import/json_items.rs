@@ -3,6 +3,7 @@
 
 use crate::lines::{Broken, LineReader, MAX_LINE_BYTES, reading, too_long};
 use std::io::BufRead;
+use wellspring_host::wire::json::without_mark;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -64,8 +65,9 @@ impl<R: BufRead> JsonItems<R> {
                 self.shape = Shape::Ended;
                 return Ok(None);
             }
-            if !self.buffer.trim_ascii().is_empty() {
-                return Ok(Some((line, self.buffer.trim_ascii())));
+            // Files that were joined have a mark in the middle.
+            if !without_mark(&self.buffer).trim_ascii().is_empty() {
+                return Ok(Some((line, without_mark(&self.buffer).trim_ascii())));
             }
         }
     }
@@ -185,6 +187,7 @@ mod tests {
         assert_eq!(read("{\"a\":1}\r\n\n  {\"b\":2}"), want(&[(1, "{\"a\":1}"), (3, "{\"b\":2}")]));
         let array = "\n[ {\"a\":\"}]\\\"\"}\n,\n{\"b\":\n[{}]} ]\n";
         assert_eq!(read(array), want(&[(2, "{\"a\":\"}]\\\"\"}"), (4, "{\"b\":\n[{}]}")]));
+        assert_eq!(read("{}\n\u{feff}{}\n\u{feff}\n"), want(&[(1, "{}"), (2, "{}")]));
         for nothing in ["", " \n", "[]", "[ ]\n"] {
             assert_eq!(read(nothing), want(&[]));
         }

@@ -2,11 +2,11 @@
 
 mod catalogue;
 pub(crate) mod cloudevents;
-mod csv_reader;
-pub(crate) mod csv_rows;
+pub(crate) mod csv;
 mod earlier;
 mod event_ids;
 pub(crate) mod imported_event;
+mod input_kind;
 mod json_items;
 pub(crate) mod ndjson;
 mod parts;
@@ -21,8 +21,11 @@ use crate::exit::Failure;
 use crate::shell;
 use crate::target::Target;
 use clap::ValueEnum as _;
-use csv_rows::CsvMapping;
+use csv::options::CsvArgs;
+use csv::rows::CsvMapping;
+use input_kind::refuse_other_kinds;
 pub(crate) use run::run;
+use source::Source;
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -90,8 +93,8 @@ imported before, it is refused before anything is added, unless its first two ev
 the first, if it has fewer than three); then it counts as another import and is added as a whole. A part and \
 the whole are two imports: import increments, or the whole, and never both.
 
-Options that make different events of the same file (--type, --type-column, --tag, --time, --null, \
---ids) make another import of it. If this machine imported the file into this log with other options, \
+Options that make different events of the same file (those for CSV, and --ids) make another \
+import of it. If this machine imported the file into this log with other options, \
 it is refused before anything is added; --again LABEL adds it anyway.
 
 A server that does not answer, or is busy, is tried up to ten more times, after the time it asks for \
@@ -158,32 +161,6 @@ pub struct ImportArgs {
     catalogue: CatalogueArgs,
 }
 
-/// How the columns of a CSV file become events.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "CSV")]
-struct CsvArgs {
-    /// Type of every event
-    #[arg(long = "type", value_name = "NAME", conflicts_with = "type_column")]
-    event_type: Option<String>,
-    /// Column that holds the type
-    #[arg(long, value_name = "COLUMN")]
-    type_column: Option<String>,
-    /// Column that becomes the tag column:value, or key:value; repeatable
-    ///
-    /// Empty cells give no tag.
-    #[arg(long = "tag", value_name = "[KEY=]COLUMN")]
-    tags: Vec<String>,
-    /// Column to keep as metadata `time` as well
-    #[arg(long, value_name = "COLUMN", hide_short_help = true)]
-    time: Option<String>,
-    /// Text that counts as an empty cell, e.g. NA; repeatable
-    #[arg(long = "null", value_name = "TEXT", hide_short_help = true)]
-    nulls: Vec<String>,
-    /// Character between cells [default: a comma; a tab for .tsv]
-    #[arg(long, value_name = "CHARACTER", hide_short_help = true)]
-    delimiter: Option<char>,
-}
-
 /// What is imported into the catalogue, and how.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Catalogue")]
@@ -192,7 +169,7 @@ struct CatalogueArgs {
     #[arg(
         long,
         value_enum,
-        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid", "recorded_at"]
+        conflicts_with_all = ["event_type", "type_column", "tags", "text", "numbers", "recorded_at_column", "id_column", "time", "again", "ids", "skip_invalid", "recorded_at"]
     )]
     preset: Option<catalogue::Preset>,
     /// CSV: how a field of an item is made from columns; repeatable
@@ -230,7 +207,8 @@ impl ImportArgs {
             return Ok(Format::Csv);
         }
         Err(Failure::usage(format!(
-            "{file}: cannot tell the format from the name; add --format ndjson, csv or cloudevents"
+            "{file}: cannot tell the format from the name; add --format ndjson (also for one array \
+             of events), csv or cloudevents"
         )))
     }
 
@@ -242,12 +220,7 @@ impl ImportArgs {
 
     /// Whether an option was given that makes other events of the same content.
     fn shapes_events(&self) -> bool {
-        self.csv.event_type.is_some()
-            || self.csv.type_column.is_some()
-            || self.csv.time.is_some()
-            || self.ids.is_some()
-            || self.again.is_some()
-            || !(self.csv.tags.is_empty() && self.csv.nulls.is_empty())
+        self.csv.shapes_events() || self.ids.is_some() || self.again.is_some()
     }
 
     /// The options that make events of the content, as they are written on a command line: always
@@ -255,50 +228,38 @@ impl ImportArgs {
     fn shaping_options(&self, format: Format, mapping: &CsvMapping) -> String {
         let name = format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
         let mut flags = vec![("--format", name)];
-        let mut push = |flag, values: &[String]| {
-            flags.extend(values.iter().map(|value| (flag, value.clone())));
-        };
-        push("--type", mapping.fixed_type.as_slice());
-        push("--type-column", mapping.type_column.as_slice());
-        push("--tag", &mapping.tags);
-        push("--time", mapping.time.as_slice());
-        push("--null", &mapping.nulls);
-        if format == Format::Csv && mapping.delimiter != b',' {
-            push("--delimiter", &[char::from(mapping.delimiter).to_string()]);
+        flags.extend(self.csv.flags());
+        if format == Format::Csv && mapping.dialect.delimiter != b',' {
+            flags.push(("--delimiter", char::from(mapping.dialect.delimiter).to_string()));
         }
         if self.ids.is_some() {
-            push("--ids", &["uuid5".to_owned()]);
+            flags.push(("--ids", "uuid5".to_owned()));
         }
-        push("--again", self.again.as_slice());
+        flags.extend(self.again.iter().map(|label| ("--again", label.clone())));
         shell::flags(&flags).trim_start().to_owned()
     }
 
-    fn mapping(&self, format: Format) -> Result<CsvMapping, Failure> {
-        let csv_only = self.csv.event_type.is_some()
-            || self.csv.type_column.is_some()
-            || self.csv.time.is_some()
-            || self.csv.delimiter.is_some()
-            || !(self.csv.tags.is_empty() && self.csv.nulls.is_empty());
-        if format != Format::Csv && csv_only {
+    /// Opens the input, and finds how it is written.
+    fn open(&self, format: Format) -> Result<(Source, CsvMapping), Failure> {
+        if format != Format::Csv && self.csv.is_given() {
             return Err(Failure::usage(
-                "--type, --type-column, --tag, --time, --null and --delimiter are for CSV; events in \
-                 the other formats have these fields themselves",
+                "--type, --tag and the other options under \"CSV\" are for CSV; events in the \
+                 other formats have these fields themselves. Objects that are no events become some \
+                 with jq, for example: jq -c '{type: \"Ordered\", data: .}'",
             ));
         }
-        let delimiter = self.csv.delimiter.unwrap_or(if self.is_of_tabs() { '\t' } else { ',' });
-        if !delimiter.is_ascii() || "\"\r\n".contains(delimiter) {
-            return Err(Failure::usage(
-                "--delimiter must be one ASCII character other than a quote or a line end",
-            ));
-        }
-        Ok(CsvMapping {
-            fixed_type: self.csv.event_type.clone(),
-            type_column: self.csv.type_column.clone(),
-            tags: self.csv.tags.clone(),
-            time: self.csv.time.clone(),
-            nulls: self.csv.nulls.clone(),
-            delimiter: delimiter as u8,
-        })
+        let file = self.file();
+        let is_rewindable =
+            format == Format::Csv && self.csv.reads_twice() && self.catalogue.preset.is_none();
+        let source =
+            if is_rewindable { Source::open_rewindable(file)? } else { Source::open(file)? };
+        refuse_other_kinds(file, &source.start, format)?;
+        let usual = if self.is_of_tabs() { b'\t' } else { b',' };
+        let mapping = match format {
+            Format::Csv => self.csv.mapping(&source, usual)?,
+            Format::Ndjson | Format::Cloudevents => CsvMapping::default(),
+        };
+        Ok((source, mapping))
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
             "position" | "history" => {}
             "recorded_at" => recorded_at = Some(string("recorded_at", raw)?),
             other => {
-                let known = "type, tags, data, data_base64, id, metadata";
+                let known =
+                    "type, tags, data, data_base64, id, metadata, recorded_at, position, history";
                 return Err(Fault::of(other, format!("is not a known field; known here: {known}")));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::import::Format;
-use crate::import::csv_rows::CsvMapping;
+use crate::import::csv::rows::CsvMapping;
 use crate::import::event_ids::EventIds;
 use crate::import::json_items::JsonItems;
 use crate::import::rows::{Input, Rows};

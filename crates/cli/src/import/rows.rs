@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::import::Format;
-use crate::import::csv_rows::{CsvMapping, CsvRows};
+use crate::import::csv::rows::{CsvMapping, CsvRows};
 use crate::import::imported_event::ImportedEvent;
 use crate::import::json_items::JsonItems;
 use crate::import::{cloudevents, ndjson};

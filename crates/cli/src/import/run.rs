@@ -1,17 +1,16 @@
 //! The course of an import: one thread reads, this one sends, and a failure of either stops both.
 
 use crate::exit::{Code, Failure, InputKind};
-use crate::import::ImportArgs;
 use crate::import::catalogue;
 use crate::import::earlier::EarlierImports;
 use crate::import::event_ids::EventIds;
 use crate::import::parts::{InvalidInput, Part, PartOutcome, Parts, Skip};
 use crate::import::rows::Rows;
 use crate::import::send::{PartReply, Refusal, Sender, Terms, bad_line};
-use crate::import::source::Source;
 use crate::import::status::TransferStatus;
+use crate::import::{Format, ImportArgs};
 use crate::interrupt::on_interrupt;
-use crate::numbers::{counted, grouped, megabytes};
+use crate::numbers::{counted, grouped, megabytes, rate};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use std::io::{self, Write};
@@ -30,6 +29,8 @@ struct Tally {
     known: u64,
     skipped: u64,
     folded: u64,
+    /// Events that are there already, under their id.
+    repeated: u64,
     taken_bytes: u64,
     /// The last line of the file that is settled.
     line: u64,
@@ -52,23 +53,32 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
         return catalogue::run(args, preset, out);
     }
     let format = args.format()?;
-    let mapping = args.mapping(format)?;
+    let (mut source, mut mapping) = args.open(format)?;
     let file = args.file();
-    let source = Source::open(file)?;
     if args.connections.is_some() {
         eprintln!("--connections has no effect: one connection keeps the order of the file");
     }
     let label = args.again.clone().unwrap_or_default();
     let ids = args.ids.map(|_| EventIds::new(&label));
+    if !args.dry_run {
+        greet(args)?;
+    }
+    if format == Format::Csv {
+        (source, mapping) = args.csv.typed(file, source, mapping)?;
+    }
     if args.dry_run {
-        return dry_run(args, Rows::new(format, source.reader, &mapping)?, ids, out);
+        let rows = Rows::new(format, source.reader, &mapping)?;
+        dry_run(args, rows, ids, out)?;
+        mapping.columns.iter().flatten().for_each(|column| eprintln!("  {}", column.told()));
+        return Ok(());
     }
     let options = args.shaping_options(format, &mapping);
-    let mut earlier = EarlierImports::of(&args.target, source.start, options.clone())?;
+    let columns = mapping.columns.clone().unwrap_or_default();
+    let header: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let mut earlier = EarlierImports::of(&args.target, source.start, options.clone(), columns)?;
     let skipped = Skipped::default();
     let skip = args.skip_invalid.then(|| note_skipped(&skipped));
     let parts = Parts::new(format, source.reader, &mapping, ids, skip)?;
-    greet(args)?;
     if args.again.is_none() {
         earlier.refuse_other_options(&mut args.target.client()?, file)?;
     }
@@ -93,9 +103,13 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     }
     let summary = summary(&tally, progress.seconds());
     let Some(failure) = failure else {
-        if tally.added + tally.known + tally.skipped == 0 {
-            let bytes = megabytes(tally.taken_bytes);
-            eprintln!("Imported nothing: {file} contains no events ({bytes} read).");
+        if tally.added + tally.known + tally.skipped + tally.repeated == 0 {
+            let bytes = megabytes(source.taken.load(Ordering::Relaxed));
+            let what = match header[..] {
+                [] => "contains no events".to_owned(),
+                _ => format!("contains only a header, {}", header.join(", ")),
+            };
+            eprintln!("Imported nothing: {file} {what} ({bytes} read).");
             return Ok(());
         }
         eprintln!("Imported {summary}");
@@ -253,6 +267,7 @@ impl Tally {
         self.known += settled.known;
         self.skipped += settled.skipped;
         self.folded += settled.folded;
+        self.repeated += settled.repeated;
         self.taken_bytes = self.taken_bytes.max(part.taken_bytes);
         if settled.lines > 0 {
             self.line = part.number(settled.lines);
@@ -272,6 +287,10 @@ fn summary(tally: &Tally, seconds: f64) -> String {
     if tally.known > 0 {
         text.push_str(&format!(", {} known (already in the log)", grouped(tally.known)));
     }
+    if tally.repeated > 0 {
+        let events = counted(tally.repeated, "repeated event", "repeated events");
+        text.push_str(&format!(", {events} dropped (stored once, by id)"));
+    }
     if tally.folded > 0 {
         text.push_str(&format!(
             ", {} dropped",
@@ -284,9 +303,9 @@ fn summary(tally: &Tally, seconds: f64) -> String {
             counted(tally.skipped, "invalid line", "invalid lines")
         ));
     }
-    let rate = grouped((events as f64 / seconds) as u64);
     let bytes = megabytes(tally.taken_bytes);
-    text.push_str(&format!("; {bytes} read in {seconds:.1} s: {rate} events/s"));
+    let rate = rate(events, seconds).map(|rate| format!(": {} events/s", grouped(rate)));
+    text.push_str(&format!("; {bytes} read in {seconds:.1} s{}", rate.unwrap_or_default()));
     if let Some(position) = tally.position {
         text.push_str(&format!("; last position {position}"));
     }

@@ -3,7 +3,7 @@
 use crate::exit::{Code, Failure};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,23 +23,76 @@ pub(crate) struct Source {
     pub(crate) taken: Arc<AtomicU64>,
     /// Size of the file, if it is one.
     pub(crate) total_bytes: Option<u64>,
+    /// The file, if it can be read from its beginning again.
+    file: Option<File>,
 }
 
 impl Source {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &str) -> Result<Source, Failure> {
-        if path == "-" {
-            return Source::over(Box::new(io::stdin()), "-", None);
+        match open_file(path)? {
+            None => Source::over(Box::new(io::stdin()), path, None),
+            Some(file) => Source::of_file(file, path),
         }
+    }
+
+    /// The input from its beginning again.
+    ///
+    /// # Errors
+    /// It cannot be read again.
+    pub(crate) fn rewound(self, path: &str) -> Result<Source, Failure> {
+        let failed = |error: io::Error| {
+            Failure::new(Code::NoInput, format!("cannot read {path} a second time: {error}"))
+        };
+        let Some(mut file) = self.file else {
+            return Err(failed(io::Error::from(ErrorKind::NotSeekable)));
+        };
+        file.rewind().map_err(failed)?;
+        Source::of_file(file, path)
+    }
+
+    /// Opens an input that can be read twice. What is no file, a pipe for example, is copied to a
+    /// temporary one.
+    ///
+    /// # Errors
+    /// The input cannot be read, or the copy not be written.
+    pub(crate) fn open_rewindable(path: &str) -> Result<Source, Failure> {
+        let mut stream: Box<dyn Read> = match open_file(path)? {
+            Some(file) if file.metadata().is_ok_and(|about| about.is_file()) => {
+                return Source::of_file(file, path);
+            }
+            Some(file) => Box::new(file),
+            None => Box::new(io::stdin()),
+        };
+        let copy = tempfile::tempfile().and_then(|mut file| {
+            io::copy(&mut stream, &mut file)?;
+            file.rewind()?;
+            Ok(file)
+        });
+        let file = copy.map_err(|error| {
+            let message = format!(
+                "cannot keep a copy of {path} in {}, which is needed to find the types of its columns: \
+                 {error}. Save the input to a file first, or make every column text with --text all",
+                std::env::temp_dir().display()
+            );
+            Failure::new(Code::Io, message)
+        })?;
+        Source::of_file(file, path)
+    }
+
+    /// Whether [`start`](Self::start) is all there is.
+    pub(crate) fn is_in_start(&self) -> bool {
+        self.start.len() < START_BYTES as usize
+    }
+
+    fn of_file(file: File, path: &str) -> Result<Source, Failure> {
         let failed =
-            |error: &io::Error| Failure::new(Code::NoInput, format!("cannot read {path}: {error}"));
-        let file = File::open(path).map_err(|error| failed(&error))?;
-        let about = file.metadata().map_err(|error| failed(&error))?;
-        if about.is_dir() {
-            return Err(failed(&io::Error::other("it is a folder")));
-        }
+            |error: io::Error| Failure::new(Code::NoInput, format!("cannot read {path}: {error}"));
+        let about = file.metadata().map_err(failed)?;
         let total = about.is_file().then_some(about.len());
-        Source::over(Box::new(file), path, total)
+        let again = file.try_clone().map_err(failed)?;
+        let source = Source::over(Box::new(file), path, total)?;
+        Ok(Source { file: total.map(|_| again), ..source })
     }
 
     /// Reads from anything.
@@ -83,8 +136,22 @@ impl Source {
             start.drain(..BOM.len());
         }
         let reader = Box::new(Cursor::new(start.clone()).chain(plain));
-        Ok(Source { reader, start, taken, total_bytes })
+        Ok(Source { reader, start, taken, total_bytes, file: None })
     }
+}
+
+/// Opens a file; `None` for standard input.
+fn open_file(path: &str) -> Result<Option<File>, Failure> {
+    if path == "-" {
+        return Ok(None);
+    }
+    let failed =
+        |error: io::Error| Failure::new(Code::NoInput, format!("cannot read {path}: {error}"));
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::Error::other("it is a folder")));
+    }
+    Ok(Some(file))
 }
 
 /// The first `count` bytes, or fewer if there are no more.
@@ -135,6 +202,23 @@ mod tests {
         assert_eq!(all([gz("one "), gz("two")].concat()).unwrap(), "one two");
         assert_eq!(all("\u{feff}x".into()).unwrap(), "x");
         assert_eq!(all(Vec::new()).unwrap(), "");
+    }
+
+    #[test]
+    fn a_file_is_read_from_its_beginning_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.gz");
+        std::fs::write(&path, gz("\u{feff}one two")).unwrap();
+        let path = path.to_str().unwrap();
+        let mut source = Source::open_rewindable(path).unwrap();
+        for _ in 0..2 {
+            let mut text = String::new();
+            source.reader.read_to_string(&mut text).unwrap();
+            assert_eq!((text.as_str(), source.start.as_slice()), ("one two", &b"one two"[..]));
+            source = source.rewound(path).unwrap();
+        }
+        let pipe = Source::over(Box::new(Cursor::new(b"x".to_vec())), "-", None).unwrap();
+        assert!(pipe.rewound("-").is_err());
     }
 
     #[test]

@@ -9,7 +9,9 @@ mod bench_program;
 mod bench_reports;
 mod exit_codes;
 mod imports;
+mod imports_csv;
 mod imports_other_options;
+mod imports_repeated;
 mod tool_outputs;
 #[cfg(target_os = "linux")]
 mod top;

@@ -2,7 +2,9 @@
 
 use super::fields::Field;
 use crate::exit::Failure;
-use crate::import::csv_reader::CsvReader;
+use crate::import::csv::dialect::CsvDialect;
+use crate::import::csv::read_header;
+use crate::import::csv::records::CsvRecords;
 use crate::import::json_items::JsonItems;
 use crate::import::rows::Input;
 use crate::import::{Format, ImportArgs};
@@ -19,7 +21,7 @@ pub(super) struct Item {
 /// Items of an input, in its order.
 pub(super) enum Items {
     Json(JsonItems<Input>),
-    Csv { reader: Box<CsvReader<Input>>, columns: usize, fields: Vec<Field>, row: u64 },
+    Csv { reader: Box<CsvRecords<Input>>, columns: usize, fields: Vec<Field>, row: u64 },
 }
 
 impl Items {
@@ -32,27 +34,18 @@ impl Items {
     ///
     /// # Errors
     /// Usage, data.
-    pub(super) fn of(args: &ImportArgs, reader: Input) -> Result<Items, Failure> {
-        let format = args.format()?;
-        if format != Format::Csv && !args.catalogue.fields.is_empty() {
-            let what =
-                "--field is for CSV; items in the other formats have these fields themselves";
-            return Err(Failure::usage(what));
-        }
+    pub(super) fn of(
+        args: &ImportArgs,
+        format: Format,
+        reader: Input,
+        dialect: CsvDialect,
+    ) -> Result<Items, Failure> {
         if format != Format::Csv {
             return Ok(Items::ndjson(reader));
         }
-        let mapping = args.mapping(format)?;
-        let mut reader = Box::new(CsvReader::new(reader, mapping.delimiter));
-        let found = reader.advance();
-        let found =
-            found.map_err(|broken| Failure::data(format!("the header: {}", broken.what)))?;
-        if let Some(fault) = reader.fault() {
-            return Err(Failure::data(format!("line 1, the header: {}", fault.sentence())));
-        }
-        let columns = if found.is_some() { reader.len() } else { 0 };
-        let name = |column| String::from_utf8_lossy(reader.cell(column)).into_owned();
-        let header: Vec<String> = (0..columns).map(name).collect();
+        let mut reader = Box::new(CsvRecords::new(reader, dialect));
+        let header = read_header(&mut reader)?;
+        let columns = header.len();
         let fields = Field::all(&args.catalogue.fields, &header)?;
         Ok(Items::Csv { reader, columns, fields, row: 0 })
     }
@@ -93,7 +86,7 @@ fn one_line(json: &[u8]) -> Result<Vec<u8>, String> {
     Ok(json.iter().map(space).collect())
 }
 
-fn json(reader: &CsvReader<Input>, fields: &[Field], row: u64) -> Result<Vec<u8>, String> {
+fn json(reader: &CsvRecords<Input>, fields: &[Field], row: u64) -> Result<Vec<u8>, String> {
     if (0..reader.len()).any(|column| std::str::from_utf8(reader.cell(column)).is_err()) {
         return Err("is not UTF-8; convert the file first, e.g. with iconv".to_owned());
     }

@@ -7,9 +7,9 @@ mod items;
 mod tests;
 
 use crate::exit::{Code, Failure, InputKind};
-use crate::import::ImportArgs;
 use crate::import::retries::{Verdict, passing, retried};
 use crate::import::source::Source;
+use crate::import::{Format, ImportArgs};
 use crate::interrupt::on_interrupt;
 use crate::numbers::{counted, grouped};
 use crate::problem::Problem;
@@ -17,7 +17,8 @@ use crate::progress::Progress;
 use items::{Item, Items};
 use serde::Deserialize;
 use std::io::{Cursor, Write};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_host::client::{Answer, Client, Request};
 
 /// Where items are put.
@@ -83,13 +84,7 @@ impl Batch {
 
 /// Runs an import into the catalogue to its end; a dry run shows the first item on `out`.
 pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Result<(), Failure> {
-    let (name, source) = source(args, preset)?;
-    let taken = source.taken.clone();
-    let total_bytes = source.total_bytes;
-    let mut items = match preset {
-        Preset::Bookstore => Items::ndjson(source.reader),
-        Preset::Items => Items::of(args, source.reader)?,
-    };
+    let (name, mut items, taken, total_bytes) = opened(args, preset)?;
     if args.dry_run {
         return dry_run(name, &mut items, out);
     }
@@ -130,7 +125,10 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
     result
 }
 
-fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> {
+/// A name for messages, the items, and how many bytes have been taken of how many.
+type ItemSource<'a> = (&'a str, Items, Arc<AtomicU64>, Option<u64>);
+
+fn opened(args: &ImportArgs, preset: Preset) -> Result<ItemSource<'_>, Failure> {
     if args.target.log != wellspring_host::names::MAIN {
         return Err(Failure::usage("the catalogue belongs to the log main: leave --log out"));
     }
@@ -139,11 +137,23 @@ fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> 
             Failure::usage("--preset bookstore contains its books: give no file and no --field"),
         ),
         Preset::Bookstore => {
+            let name = "the bookstore";
             let books = Box::new(Cursor::new(BOOKS));
-            Ok(("the bookstore", Source::over(books, "the bookstore", Some(BOOKS.len() as u64))?))
+            let source = Source::over(books, name, Some(BOOKS.len() as u64))?;
+            Ok((name, Items::ndjson(source.reader), source.taken, source.total_bytes))
         }
         Preset::Items if args.file.is_none() => Err(Failure::usage("--preset items needs a file")),
-        Preset::Items => Ok((args.file(), Source::open(args.file())?)),
+        Preset::Items => {
+            let format = args.format()?;
+            if format != Format::Csv && !args.catalogue.fields.is_empty() {
+                return Err(Failure::usage(
+                    "--field is for CSV; items in the other formats have these fields themselves",
+                ));
+            }
+            let (source, mapping) = args.open(format)?;
+            let items = Items::of(args, format, source.reader, mapping.dialect)?;
+            Ok((args.file(), items, source.taken, source.total_bytes))
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! Tests of rows becoming events.
 
+use super::super::column_types::found;
 use super::*;
 
 fn mapping() -> CsvMapping {
-    CsvMapping { fixed_type: Some("Row".into()), delimiter: b',', ..CsvMapping::default() }
+    CsvMapping { fixed_type: Some("Row".into()), ..CsvMapping::default() }
 }
 
 fn rows(text: &str, mapping: &CsvMapping) -> Vec<(u64, Result<Event, Fault>)> {
-    let mut rows = CsvRows::new(text.as_bytes(), mapping).unwrap();
+    let columns = Some(found(text.as_bytes(), mapping).unwrap());
+    let mapping = CsvMapping { columns, ..mapping.clone() };
+    let mut rows = CsvRows::new(text.as_bytes(), &mapping).unwrap();
     let mut all = Vec::new();
     while let Some((line, event)) = rows.next().unwrap() {
         all.push((line, event.map(|read| read.event)));
@@ -38,17 +41,73 @@ fn quotes_line_breaks_and_empty_cells() {
 }
 
 #[test]
-fn numbers_stay_numbers_only_as_json_writes_them() {
-    for number in ["0", "-0", "10", "1.50", "1e5", "1E+5", "-2.5e-10", "12345678901234567890123"] {
-        assert_eq!(data(&format!("n\n{number}\n")), [format!("{{\"n\":{number}}}")]);
-        assert!(serde_json::from_str::<serde_json::Value>(number).is_ok());
+fn a_column_has_one_type() {
+    let text = "n,id,price,none\n1,1e5,1.10,\n-4.5,12345e67,2,\n,abc,,\n";
+    assert_eq!(
+        data(text),
+        [
+            r#"{"n":1,"id":"1e5","price":"1.10","none":null}"#,
+            r#"{"n":-4.5,"id":"12345e67","price":"2","none":null}"#,
+            r#"{"n":null,"id":"abc","price":null,"none":null}"#,
+        ]
+    );
+    let declared = CsvMapping {
+        text: vec!["n".into()],
+        numbers: vec!["price".into(), "id".into()],
+        ..mapping()
+    };
+    let rows = rows(text, &declared);
+    let first = rows[0].1.as_ref().unwrap();
+    assert_eq!(first.data, br#"{"n":"1","id":1e5,"price":1.10,"none":null}"#);
+    let fault = rows[2].1.as_ref().unwrap_err();
+    assert_eq!((fault.field.as_str(), fault.what.contains("--number")), ("id", true));
+}
+
+#[test]
+fn a_column_that_changes_while_it_is_imported_stops_the_import() {
+    let columns = Some(found(&b"n,m\n1,\n"[..], &mapping()).unwrap());
+    let typed = CsvMapping { columns, ..mapping() };
+    for row in ["x,", "1,y", "1.10,"] {
+        let grown = format!("n,m\n1,\n{row}\n");
+        let mut rows = CsvRows::new(grown.as_bytes(), &typed).unwrap();
+        assert!(rows.next().unwrap().unwrap().1.is_ok());
+        let broken = rows.next().unwrap_err();
+        assert_eq!(broken.line, 3);
+        assert!(broken.what.contains("--text"), "{broken:?}");
     }
-    for text in [
-        "007", "NaN", "+1", "1.", ".5", "1e", "1e+", "0x10", "-", "1 ", "1,5", "Infinity", "00",
-        "true",
-    ] {
-        assert_eq!(data(&format!("n\n\"{text}\"\n")), [format!("{{\"n\":\"{text}\"}}")]);
+}
+
+#[test]
+fn columns_hold_ids_and_times_of_recording() {
+    let mapping = CsvMapping { recorded_at: Some("at".into()), id: Some("id".into()), ..mapping() };
+    let id = "018f5c3e-9b2a-7c11-8d3e-0123456789ab";
+    let text = format!(
+        "id,at\n{id},2020-01-02T03:04:05+01:00\n{id},2020-02-30T00:00:00Z\nx,2020-01-01T00:00:00Z\n{id},\n"
+    );
+    let columns = Some(found(text.as_bytes(), &mapping).unwrap());
+    let mapping = CsvMapping { columns, ..mapping };
+    let mut rows = CsvRows::new(text.as_bytes(), &mapping).unwrap();
+    let first = rows.next().unwrap().unwrap().1.unwrap();
+    assert_eq!(first.recorded_at.as_deref(), Some("2020-01-02T03:04:05+01:00"));
+    assert_eq!(first.event.id.unwrap().to_string(), id);
+    for field in ["at", "id", "at"] {
+        assert_eq!(rows.next().unwrap().unwrap().1.unwrap_err().field, field);
     }
+}
+
+#[test]
+fn a_header_in_the_middle_is_named() {
+    let twice = "id,name\n1,Ann\n\u{feff}id,name\n2,Bob\n";
+    let faults: Vec<bool> = rows(twice, &mapping()).iter().map(|(_, e)| e.is_err()).collect();
+    assert_eq!(faults, [false, true, false]);
+    assert_eq!(rows("word\nword\n", &mapping()).len(), 1);
+    assert!(rows("word\nword\n", &mapping())[0].1.is_ok());
+}
+
+#[test]
+fn a_first_column_without_a_name_has_one() {
+    assert_eq!(data("\"\",\"a\"\n\"1\",2\n"), [r#"{"column1":1,"a":2}"#]);
+    assert!(rows(",a\n1,2\n,a\n", &mapping())[1].1.is_err(), "the header again");
 }
 
 #[test]
@@ -59,7 +118,8 @@ fn columns_become_type_tags_and_time() {
         tags: vec!["origin".into(), "airport=origin".into(), "airport=dest".into(), "tail".into()],
         time: Some("at".into()),
         nulls: vec!["NA".into()],
-        delimiter: b';',
+        dialect: CsvDialect { delimiter: b';', ..CsvDialect::default() },
+        ..CsvMapping::default()
     };
     let text = "kind;origin;dest;tail;at\nTookOff;EWR;EWR;NA;2013-01-01\nLanded;JFK;;N1;\n";
     let all: Vec<Event> = rows(text, &mapping).into_iter().map(|(_, e)| e.unwrap()).collect();
@@ -92,7 +152,7 @@ fn headers_that_make_no_sense_are_refused() {
     let fails = |text: &str, mapping: &CsvMapping| {
         CsvRows::new(text.as_bytes(), mapping).err().unwrap().message
     };
-    assert!(fails("", &mapping()).contains("empty"));
+    assert!(fails("", &mapping()).contains("no line with text"));
     assert!(fails("a,,b\n", &mapping()).contains("no name"));
     assert!(fails("a,a\n", &mapping()).contains("twice"));
     assert!(fails("a\n", &CsvMapping { fixed_type: None, ..mapping() }).contains("--type"));
