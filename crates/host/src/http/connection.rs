@@ -1,6 +1,7 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
 //! instead of a timer per request.
 
+use super::bare_refusals::{BareRefusals, HEAD_END};
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
 use super::header_names::X_FORWARDED_FOR;
@@ -85,6 +86,7 @@ impl Drop for InFlight {
 struct WatchedStream<S> {
     io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
+    bare_refusals: BareRefusals,
     /// Bytes read from the socket before it came here, which come first.
     read: Bytes,
     activity: Arc<Activity>,
@@ -119,7 +121,8 @@ impl<S> WatchedStream<S> {
         (activity, state): (Arc<Activity>, Arc<ConnectionState>),
     ) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
-        WatchedStream { io, last_second, read, activity, state }
+        let bare_refusals = BareRefusals::default();
+        WatchedStream { io, last_second, bare_refusals, read, activity, state }
     }
 
     fn note(&self, poll: &Poll<io::Result<usize>>) {
@@ -135,6 +138,14 @@ impl<S> WatchedStream<S> {
 }
 
 impl<S: Socket> WatchedStream<S> {
+    fn write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let is_claimed = !self.activity.is_http2.load(Relaxed) && self.bare_refusals.claims(bytes);
+        match is_claimed {
+            true => self.bare_refusals.poll_write(&mut self.io, context, bytes.len()),
+            false => Pin::new(&mut self.io).poll_write(context, bytes),
+        }
+    }
+
     /// Whether output may still be waiting for the client. hyper flushes whenever it is woken.
     fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let Activity { waiting, is_http2, .. } = &*self.activity;
@@ -154,7 +165,7 @@ impl<S: Socket> Write for WatchedStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.io).poll_write(context, bytes);
+        let poll = self.write(context, bytes);
         self.note(&poll);
         poll
     }
@@ -164,7 +175,15 @@ impl<S: Socket> Write for WatchedStream<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.io).poll_write_vectored(context, slices);
+        let last = slices.iter().rfind(|slice| !slice.is_empty());
+        let poll = match last.is_some_and(|last| last.ends_with(HEAD_END)) {
+            true => {
+                let bytes: Vec<u8> =
+                    slices.iter().flat_map(|slice| slice.iter()).copied().collect();
+                self.write(context, &bytes)
+            }
+            false => Pin::new(&mut self.io).poll_write_vectored(context, slices),
+        };
         self.note(&poll);
         poll
     }

@@ -3,6 +3,7 @@
 //! 0001).
 
 mod allowance;
+mod bare_refusals;
 pub mod body;
 pub(crate) mod body_memory;
 pub(crate) mod config;

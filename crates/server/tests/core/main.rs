@@ -17,6 +17,7 @@ mod crash;
 mod device;
 mod dialects;
 mod doors;
+mod encodings;
 mod examples;
 mod freshness;
 mod head_method;
