@@ -6,6 +6,7 @@ use crate::event::encode;
 use crate::fault::Violation;
 use crate::footprint::Footprint;
 use crate::graph::{Graph, VersionStamp};
+use crate::names::{Name, PrivateNames};
 use crate::transaction::FinishedTransaction;
 use std::sync::Arc;
 use wellspring_types::Event;
@@ -17,6 +18,8 @@ pub struct PreparedTransaction {
     graph: Graph,
     footprint: Footprint,
     changes: Arc<CommittedChanges>,
+    /// The names that its base does not have.
+    private: Vec<(Name, Arc<str>)>,
 }
 
 /// The verdict on a transaction.
@@ -45,6 +48,16 @@ pub struct Commit {
 }
 
 impl FinishedTransaction {
+    /// The version after it, for use as the only transaction.
+    #[must_use]
+    pub fn into_graph(self) -> Graph {
+        let base = self.base.clone();
+        match self.prepare().decide(&base, &[]) {
+            Verdict::Committed(commit) => commit.graph,
+            _ => base,
+        }
+    }
+
     /// Computes the net change.
     #[must_use]
     pub fn prepare(self) -> PreparedTransaction {
@@ -56,7 +69,10 @@ impl FinishedTransaction {
             writes.dropped_items,
             writes.created_items,
         );
-        PreparedTransaction { base, graph, footprint, changes: Arc::new(changes) }
+        let private = graph.private_names().map(PrivateNames::all).unwrap_or_default();
+        // Its events name what it introduces.
+        let base = base.with_names_of(&graph);
+        PreparedTransaction { base, graph, footprint, changes: Arc::new(changes), private }
     }
 }
 
@@ -76,16 +92,16 @@ impl PreparedTransaction {
         encode(&self.base, &self.changes.changes, transaction)
     }
 
+    /// Its base, with the names that it introduces.
+    #[cfg(test)]
+    pub(crate) fn base(&self) -> &Graph {
+        &self.base
+    }
+
     /// The net change.
     #[must_use]
     pub fn changes(&self) -> &CommittedChanges {
         &self.changes
-    }
-
-    /// Whether these changes touched what it read.
-    #[must_use]
-    pub fn is_concerned_by(&self, changes: &CommittedChanges) -> bool {
-        changes.touches.concerns(&self.footprint)
     }
 
     /// Decides the transaction. `head` is the newest version, `since` everything committed after
@@ -98,28 +114,62 @@ impl PreparedTransaction {
         }
         // A head older than the base means that the base has been discarded.
         let is_ahead = self.base.position() > head.position();
-        if is_ahead
-            || !self.graph.is_kin(head)
-            || since.iter().any(|changes| self.is_concerned_by(changes))
-        {
+        if is_ahead || !self.graph.is_kin(head) || self.is_concerned_by(head, since) {
             return Verdict::Overtaken;
         }
-        let (mut graph, changes) = (self.graph.clone(), Arc::clone(&self.changes));
-        let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
-        // Both ways lead to the same version, because neither touches what the other read or wrote.
-        // Refilling an index always costs more than replaying concurrent changes.
-        if theirs > changes.changes.len() && !changes.changes.has_schema() {
-            graph = head.clone();
-            match graph.apply(&changes.changes) {
-                Ok(_) => {}
-                Err(ChangeFault::Violation(violation)) => return Verdict::Refused(violation),
-                Err(_) => return Verdict::Overtaken,
-            }
-        } else if since.iter().any(|changes| graph.apply(&changes.changes).is_err()) {
-            return Verdict::Overtaken;
-        }
+        let (graph, changes) = match self.next_version(head, since) {
+            Ok(next) => next,
+            Err(verdict) => return verdict,
+        };
+        let mut graph = graph.without_private_names();
         graph.set_position(head.position());
         graph.stamp_anew();
         Verdict::Committed(Box::new(Commit { graph, changes, follows: head.stamp() }))
+    }
+
+    /// Whether these changes, which led to `head`, touched what it read.
+    fn is_concerned_by(&self, head: &Graph, since: &[&CommittedChanges]) -> bool {
+        let settled = match since {
+            [] => return false,
+            _ => self.footprint.settled(head, &self.private),
+        };
+        let footprint = settled.as_ref().unwrap_or(&self.footprint);
+        since.iter().any(|changes| changes.touches.concerns(footprint))
+    }
+
+    /// The version after `head`. All ways lead to the same one, because neither touches what the
+    /// other read or wrote.
+    fn next_version(
+        &self,
+        head: &Graph,
+        since: &[&CommittedChanges],
+    ) -> Result<(Graph, Arc<CommittedChanges>), Verdict> {
+        let changes = &self.changes.changes;
+        let has_new_names = !self.private.is_empty() && changes.has_private_names();
+        let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
+        // Refilling an index always costs more than replaying concurrent changes.
+        if !changes.has_schema() && (has_new_names || theirs > changes.len()) {
+            let mut graph = head.clone();
+            return match graph.apply_decoded(changes.clone(), &self.private) {
+                Ok(committed) => Ok((graph, Arc::new(committed))),
+                Err(ChangeFault::Violation(violation)) => Err(Verdict::Refused(violation)),
+                Err(_) => Err(Verdict::Overtaken),
+            };
+        }
+        let (mut graph, mut committed) = (self.graph.clone(), Arc::clone(&self.changes));
+        if has_new_names {
+            // No row has them, only definitions.
+            let mut named = head.clone();
+            let CommittedChanges { changes, .. } = Arc::make_mut(&mut committed);
+            changes.settle(&mut named, &self.private).map_err(|_| Verdict::Overtaken)?;
+            graph.redefine(&changes.created_items);
+            graph.set_names(named.names().clone());
+        } else if graph.names().len() < head.names().len() {
+            graph.set_names(head.names().clone());
+        }
+        match since.iter().all(|theirs| graph.apply(&theirs.changes).is_ok()) {
+            true => Ok((graph, committed)),
+            false => Err(Verdict::Overtaken),
+        }
     }
 }

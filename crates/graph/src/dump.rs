@@ -48,7 +48,7 @@ impl Graph {
         }
     }
 
-    fn schema_lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn schema_lines(&self) -> impl Iterator<Item = String> {
         self.schema().map(|item| {
             let kind = match item.kind {
                 SchemaKind::Range => "range",

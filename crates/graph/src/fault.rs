@@ -106,7 +106,7 @@ impl fmt::Display for GraphError {
             ),
             GraphError::OutOfNames => write!(
                 f,
-                "the graph has used {} labels, relationship types and property keys and accepts no new ones from statements; names from discarded statements count until the server restarts",
+                "the graph has used {} labels, relationship types and property keys and accepts no new ones from statements",
                 limits::MAX_NAMES
             ),
             GraphError::TooManyLabels => {

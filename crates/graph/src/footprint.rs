@@ -95,6 +95,27 @@ impl Footprint {
         }
     }
 
+    /// The same reads with other numbers of names.
+    pub(crate) fn renamed(&self, renamed: impl Fn(Name) -> Name) -> Footprint {
+        Footprint {
+            adjacent: self
+                .adjacent
+                .iter()
+                .map(|(a, side, kind)| (*a, *side, kind.map(&renamed)))
+                .collect(),
+            pairs: self.pairs.iter().map(|(a, b, kind)| (*a, *b, kind.map(&renamed))).collect(),
+            labels: self.labels.iter().copied().map(&renamed).collect(),
+            equal: self
+                .equal
+                .iter()
+                .map(|(on, key, hash)| (renamed(*on), renamed(*key), *hash))
+                .collect(),
+            ranges: self.ranges.iter().map(|(on, key)| (renamed(*on), renamed(*key))).collect(),
+            types: self.types.iter().copied().map(&renamed).collect(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn node(&mut self, id: NodeId) {
         if !self.every_node && self.nodes.insert(id) && is_full(&self.nodes, self.limit) {
             self.nodes.clear();

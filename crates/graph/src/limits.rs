@@ -2,8 +2,8 @@
 
 /// Maximum length of a label, relationship type or property key, in bytes.
 pub const MAX_NAME_BYTES: usize = 240;
-/// Number of names from which statements cannot introduce new ones. Names are never forgotten,
-/// including those of discarded statements. Events may introduce more.
+/// Number of names from which statements cannot introduce new ones. Names of events are never
+/// forgotten, those of discarded statements at once. Events may introduce more.
 pub const MAX_NAMES: usize = 1 << 20;
 /// Maximum number of labels of a node.
 pub const MAX_LABELS: usize = 60;

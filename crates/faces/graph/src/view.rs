@@ -73,7 +73,7 @@ impl GraphView {
 
 impl View for GraphView {
     const NAME: &'static str = "graph";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const AFTER: ConditionStart = ConditionStart::OwnLast;
     type Folded = FoldedGraph;
     type Staged = StagedCommits;

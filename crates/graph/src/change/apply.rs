@@ -23,6 +23,8 @@ pub enum ChangeFault {
     TooManyLabels(NodeId),
     /// An entity would have too many properties.
     TooManyProperties(Entity),
+    /// The graph cannot take another name.
+    OutOfNames,
     /// It creates or drops an index or constraint that it cannot.
     Schema(String),
     /// The result violates a rule of the graph.
@@ -40,6 +42,7 @@ impl fmt::Display for ChangeFault {
             ChangeFault::TooManyProperties(entity) => {
                 write!(f, "{entity} would have more than {MAX_PROPERTIES} properties")
             }
+            ChangeFault::OutOfNames => f.write_str("the graph cannot take another name"),
             ChangeFault::Schema(text) => f.write_str(text),
             ChangeFault::Violation(violation) => violation.fmt(f),
         }

@@ -3,6 +3,7 @@
 
 mod apply;
 mod difference;
+mod settle;
 mod touches;
 
 pub use apply::ChangeFault;

@@ -2,7 +2,7 @@
 //! need the graph is checked here; the rest when the change set is applied.
 
 use super::json::{Json, Kind};
-use super::parts::Part;
+use super::parts::{Part, PartPlace};
 use super::value::read_value;
 use super::{EventFault, fault};
 use crate::change::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange};
@@ -35,7 +35,7 @@ pub(super) fn read_name(names: &Graph, json: &mut Json<'_>) -> Result<Name, Even
 }
 
 fn new_name(names: &Graph, text: &str) -> Result<Name, EventFault> {
-    match names.names().intern(text) {
+    match names.intern(text) {
         Some(name) => Ok(name),
         None if is_name(text) => fault(format!("{text:?}: the graph cannot take another name")),
         None => fault(format!("{text:?} is not a valid name")),
@@ -162,8 +162,8 @@ fn node_id(number: Option<u64>) -> Result<NodeId, EventFault> {
     number.and_then(NodeId::new).map_or_else(|| fault("a node without an id below 2^48"), Ok)
 }
 
-/// Decodes a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the target
-/// graph.
+/// Decodes a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is the version
+/// that it changes, with private names for those that it introduces.
 pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFault> {
     let mut json = Json::new(data);
     let (mut transaction, mut part, mut of) = (None, None, None);
@@ -193,8 +193,8 @@ pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFa
     json.end()?;
     let place = match (transaction, part, of) {
         (None, None, None) => None,
-        (Some(transaction), Some(part), Some(of)) if (1..=64).contains(&transaction.len()) => {
-            Some((transaction, part, of))
+        (Some(transaction), Some(number), Some(of)) if (1..=64).contains(&transaction.len()) => {
+            Some(PartPlace { transaction, number, of })
         }
         _ => return fault("give all of tx, part and of, or none"),
     };

@@ -18,7 +18,7 @@ mod value;
 
 pub(crate) use decode::decode_changes;
 pub(crate) use encode::encode;
-pub(crate) use parts::{Part, merge};
+pub(crate) use parts::{Part, PartPlace, merge};
 pub(crate) use schema::decode_schema;
 pub(crate) use value::{put_json, put_text};
 

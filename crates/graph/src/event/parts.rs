@@ -9,27 +9,29 @@ use std::collections::BTreeMap;
 /// The content of one event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// The transaction that it belongs to; `None` if it is a whole transaction.
-    pub(crate) transaction: Option<String>,
+    /// Its place in its transaction; `None` if it is a whole one.
+    pub(crate) place: Option<PartPlace>,
+    pub(crate) changes: ChangeSet,
+}
+
+/// The place of a part in its transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PartPlace {
+    pub(crate) transaction: String,
     /// Its number, from 1.
     pub(crate) number: u64,
     /// Number of parts.
     pub(crate) of: u64,
-    pub(crate) changes: ChangeSet,
 }
 
 impl Part {
-    pub(super) fn new(
-        place: Option<(String, u64, u64)>,
-        changes: ChangeSet,
-    ) -> Result<Part, EventFault> {
-        let Some((transaction, number, of)) = place else {
-            return Ok(Part { transaction: None, number: 1, of: 1, changes });
-        };
-        if !(1..=MAX_PARTS as u64).contains(&of) || !(1..=of).contains(&number) {
+    pub(super) fn new(place: Option<PartPlace>, changes: ChangeSet) -> Result<Part, EventFault> {
+        if let Some(PartPlace { number, of, .. }) = place
+            && (!(1..=MAX_PARTS as u64).contains(&of) || !(1..=of).contains(&number))
+        {
             return fault(format!("part {number} of {of} is impossible"));
         }
-        Ok(Part { transaction: Some(transaction), number, of, changes })
+        Ok(Part { place, changes })
     }
 }
 

@@ -4,9 +4,11 @@ mod snapshot;
 
 use crate::change::{ChangeSet, CommittedChanges};
 use crate::event::{
-    EventFault, GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED, Part, decode_changes, decode_schema, merge,
+    EventFault, GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED, Part, PartPlace, decode_changes,
+    decode_schema, merge,
 };
 use crate::graph::{Graph, VersionStamp};
+use crate::names::{Name, PrivateNames};
 use std::sync::Arc;
 
 /// A version and the received parts of an incomplete transaction: they are published, stored in a
@@ -95,62 +97,87 @@ impl GraphFold {
         self.graph.stamp_anew();
         // Whatever comes next: parts that are not continued now never will be.
         let unfinished = self.unfinished.take();
-        let changes = match is_schema {
-            true => decode_schema(&self.graph, data),
-            false => match decode_changes(&self.graph, data) {
+        let decoded = match is_schema {
+            true => DecodedChanges::of(&self.graph, |names| decode_schema(names, data)),
+            false => match join(&self.graph, unfinished, data) {
+                Ok(Reassembly::Whole(changes)) => Ok(changes),
+                Ok(Reassembly::Incomplete(unfinished)) => {
+                    self.unfinished = Some(unfinished);
+                    return FoldStep::Pending;
+                }
                 Err(fault) => Err(fault),
-                Ok(part) => match self.join(unfinished, part, data) {
-                    Ok(Reassembly::Whole(changes)) => Ok(changes),
-                    Ok(Reassembly::Incomplete(unfinished)) => {
-                        self.unfinished = Some(unfinished);
-                        return FoldStep::Pending;
-                    }
-                    Err(fault) => Err(fault),
-                },
             },
         };
-        let changes = match changes.and_then(merge) {
-            Ok(changes) => changes,
+        let DecodedChanges { changes, names } = match decoded {
+            Ok(decoded) => decoded,
             Err(fault) => return FoldStep::Void(fault.to_string()),
         };
-        match self.graph.apply(&changes) {
-            Ok(touches) => FoldStep::Applied(CommittedChanges { changes, touches }),
+        match self.graph.apply_decoded(changes, &names) {
+            Ok(committed) => FoldStep::Applied(committed),
             Err(unsound) => FoldStep::Void(unsound.to_string()),
         }
     }
+}
 
-    /// Adds a part to the received ones.
-    fn join(
-        &self,
-        unfinished: Option<Arc<IncompleteTransaction>>,
-        part: Part,
-        data: &[u8],
-    ) -> Result<Reassembly, EventFault> {
-        let Part { transaction, number, of, changes } = part;
-        let Some(transaction) = transaction else { return Ok(Reassembly::Whole(changes)) };
-        let mut so_far = match unfinished.map(Arc::unwrap_or_clone) {
-            Some(known) if known.is_followed_by(&transaction, number, of, data.len()) => known,
-            _ if number == 1 => IncompleteTransaction { transaction, of, payloads: Vec::new() },
-            _ => {
-                return Err(EventFault(
-                    "a part out of sequence, or too many bytes in parts".to_owned(),
-                ));
-            }
-        };
-        if number < of {
-            so_far.payloads.push(data.into());
-            return Ok(Reassembly::Incomplete(Arc::new(so_far)));
+/// The change set of an event, or of all parts of a transaction.
+struct DecodedChanges {
+    changes: ChangeSet,
+    /// The private names in it.
+    names: Vec<(Name, Arc<str>)>,
+}
+
+impl DecodedChanges {
+    /// Decodes with private names for those that the version does not have.
+    fn of(
+        graph: &Graph,
+        decode: impl FnOnce(&Graph) -> Result<ChangeSet, EventFault>,
+    ) -> Result<DecodedChanges, EventFault> {
+        let names = graph.with_private_names();
+        let changes = decode(&names).and_then(merge)?;
+        let names = names.private_names().map(PrivateNames::all).unwrap_or_default();
+        Ok(DecodedChanges { changes, names })
+    }
+}
+
+/// Adds an event to the received parts.
+fn join(
+    graph: &Graph,
+    unfinished: Option<Arc<IncompleteTransaction>>,
+    data: &[u8],
+) -> Result<Reassembly, EventFault> {
+    let mut part = None;
+    let alone = DecodedChanges::of(graph, |names| {
+        let Part { changes, place } = decode_changes(names, data)?;
+        part = place;
+        Ok(changes)
+    });
+    let Some(PartPlace { transaction, number, of }) = part else {
+        return alone.map(Reassembly::Whole);
+    };
+    let mut so_far = match unfinished.map(Arc::unwrap_or_clone) {
+        Some(known) if known.is_followed_by(&transaction, number, of, data.len()) => known,
+        _ if number == 1 => IncompleteTransaction { transaction, of, payloads: Vec::new() },
+        _ => {
+            return Err(EventFault(
+                "a part out of sequence, or too many bytes in parts".to_owned(),
+            ));
         }
+    };
+    if number < of {
+        so_far.payloads.push(data.into());
+        return Ok(Reassembly::Incomplete(Arc::new(so_far)));
+    }
+    // Names are numbered in the order of the parts.
+    let whole = DecodedChanges::of(graph, |names| {
         let mut whole = ChangeSet::default();
-        for payload in &so_far.payloads {
-            let part = decode_changes(&self.graph, payload)?.changes;
+        for payload in so_far.payloads.iter().map(|payload| &**payload).chain([data]) {
+            let part = decode_changes(names, payload)?.changes;
             whole.nodes.extend(part.nodes);
             whole.relationships.extend(part.relationships);
         }
-        whole.nodes.extend(changes.nodes);
-        whole.relationships.extend(changes.relationships);
-        Ok(Reassembly::Whole(whole))
-    }
+        Ok(whole)
+    });
+    whole.map(Reassembly::Whole)
 }
 
 impl IncompleteTransaction {
@@ -164,6 +191,6 @@ impl IncompleteTransaction {
 }
 
 enum Reassembly {
-    Whole(ChangeSet),
+    Whole(DecodedChanges),
     Incomplete(Arc<IncompleteTransaction>),
 }

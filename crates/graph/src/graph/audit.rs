@@ -96,7 +96,7 @@ impl Graph {
         let count = |keys: &BTreeSet<[u8; 10]>, name: Name| {
             keys.iter().filter(|key| key[..4] == name.bytes()).count() as u64
         };
-        let names: Vec<Name> = (0..self.names().texts().len() as u32).map(Name::new).collect();
+        let names: Vec<Name> = (0..self.names().len() as u32).map(Name::new).collect();
         let verdicts = [
             (keys(&self.content.labels) == expected.labels, "labels"),
             (keys(&self.content.types) == expected.types, "types"),

@@ -24,8 +24,8 @@ use write::Duplicate;
 
 use crate::fault::GraphError;
 use crate::id::{Entity, NodeId, RelationshipId};
-use crate::limits::{MAX_ID, MAX_ID_LEAP, MAX_ID_PASSED};
-use crate::names::{Name, Names};
+use crate::limits::{MAX_ID, MAX_ID_LEAP, MAX_ID_PASSED, MAX_NAMES};
+use crate::names::{Name, NameTable, PrivateNames};
 use crate::store::{PAGE_ROWS, Paged, RowPage, Tree};
 use crate::value::Value;
 use counts::NameCounts;
@@ -41,6 +41,8 @@ pub struct Graph {
     /// Position of the last event in it.
     position: u64,
     stamp: VersionStamp,
+    /// The names that only its transaction has; none in a version of the graph.
+    private: Option<Arc<PrivateNames>>,
     /// A version is cloned a dozen times before the next write; this indirection makes that one
     /// reference count.
     content: Arc<Content>,
@@ -49,6 +51,7 @@ pub struct Graph {
 /// The content of a version. A clone shares all pages.
 #[derive(Debug, Clone, Default)]
 struct Content {
+    names: NameTable,
     nodes: Paged<RowPage>,
     relationships: Paged<RowPage>,
     outgoing: Tree<{ size_of::<AdjacencyKey>() }>,
@@ -72,7 +75,6 @@ pub struct VersionStamp(u64);
 /// State shared by all versions of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
-    pub(crate) names: Names,
     next_node: AtomicU64,
     next_relationship: AtomicU64,
     stamps: AtomicU64,
@@ -106,7 +108,7 @@ impl Graph {
         Arc::make_mut(&mut self.content)
     }
 
-    /// An empty graph with its own names and ids.
+    /// An empty graph with its own ids.
     #[must_use]
     pub fn new() -> Graph {
         Graph::default()
@@ -134,28 +136,75 @@ impl Graph {
         self.stamp = VersionStamp(1 + self.shared.stamps.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// The name with this text, if the graph ever used it.
+    /// The name with this text, if the graph has used it up to this version.
     #[must_use]
     pub fn find_name(&self, text: &str) -> Option<Name> {
-        self.shared.names.find(text)
+        let private = || self.private.as_ref()?.find(text);
+        self.content.names.find(text).or_else(private)
     }
 
-    /// The text of a name.
+    /// The text of a name; empty for [`Name::UNKNOWN`].
     #[must_use]
     pub fn text(&self, name: Name) -> Arc<str> {
-        self.shared.names.text(name)
+        let private = || self.private.as_ref()?.text(name);
+        self.content.names.text(name).cloned().or_else(private).unwrap_or_default()
     }
 
     /// Why a text cannot become a name.
     pub(crate) fn refused_name(&self) -> GraphError {
-        if self.names().is_full() { GraphError::OutOfNames } else { GraphError::NotAName }
+        if self.is_full_of_names() { GraphError::OutOfNames } else { GraphError::NotAName }
     }
 
-    pub(crate) fn names(&self) -> &Names {
-        &self.shared.names
+    /// Whether statements can add no further name.
+    fn is_full_of_names(&self) -> bool {
+        let private = self.private.as_ref().map_or(0, |names| names.len());
+        self.content.names.len() + private >= MAX_NAMES
     }
 
-    /// Whether both are versions of one graph and so share names and ids.
+    /// The names of this version, without private ones.
+    pub(crate) fn names(&self) -> &NameTable {
+        &self.content.names
+    }
+
+    /// This version with private names, none at first.
+    pub(crate) fn with_private_names(&self) -> Graph {
+        Graph { private: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// This version with the private names of a transaction.
+    pub(crate) fn with_names_of(self, graph: &Graph) -> Graph {
+        Graph { private: graph.private.clone(), ..self }
+    }
+
+    /// This version without private names; its content must have none.
+    pub(crate) fn without_private_names(self) -> Graph {
+        Graph { private: None, ..self }
+    }
+
+    pub(crate) fn private_names(&self) -> Option<&PrivateNames> {
+        self.private.as_deref().filter(|names| names.len() > 0)
+    }
+
+    /// The name with this text, a private one if the graph has not used it. `None` if it is not a
+    /// valid name.
+    pub(crate) fn intern(&self, text: &str) -> Option<Name> {
+        let private = || self.private.as_ref()?.intern(text, usize::MAX);
+        self.content.names.find(text).or_else(private)
+    }
+
+    /// The same for a statement; also `None` if the name is new and the limit is reached.
+    pub(crate) fn intern_for_statement(&self, text: &str) -> Option<Name> {
+        let most = MAX_NAMES.saturating_sub(self.content.names.len());
+        let private = || self.private.as_ref()?.intern(text, most);
+        self.content.names.find(text).or_else(private)
+    }
+
+    /// The names of a later version.
+    pub(crate) fn set_names(&mut self, names: NameTable) {
+        self.content_mut().names = names;
+    }
+
+    /// Whether both are versions of one graph and so share ids.
     pub(crate) fn is_kin(&self, other: &Graph) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

@@ -61,6 +61,13 @@ pub struct SchemaDefinition {
 }
 
 impl SchemaDefinition {
+    /// Replaces the names that it applies to.
+    pub(crate) fn rename(&mut self, rename: impl Fn(&mut Name)) {
+        let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = &mut self.subject;
+        rename(subject);
+        self.keys.iter_mut().for_each(rename);
+    }
+
     /// Whether both have the same effect, regardless of their names.
     #[must_use]
     pub fn is_equivalent(&self, other: &SchemaDefinition) -> bool {
@@ -132,6 +139,16 @@ impl Schema {
     pub(crate) fn restore(&mut self, item: SchemaItem) {
         let at = self.items.partition_point(|known| known.definition.name < item.definition.name);
         self.items.insert(at, item);
+    }
+
+    /// Replaces items by those with the same names.
+    pub(crate) fn redefine(&mut self, definitions: &[SchemaDefinition]) {
+        for definition in definitions {
+            let item = self.items.iter_mut().find(|item| item.definition.name == definition.name);
+            if let Some(item) = item {
+                item.definition = definition.clone();
+            }
+        }
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> Option<SchemaItem> {

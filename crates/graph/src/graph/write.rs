@@ -174,6 +174,11 @@ impl Graph {
         item
     }
 
+    /// Replaces definitions by those with the same names; their entries must be the same.
+    pub(crate) fn redefine(&mut self, definitions: &[SchemaDefinition]) {
+        Arc::make_mut(&mut self.content_mut().schema).redefine(definitions);
+    }
+
     /// Removes an index or constraint with its entries.
     pub(crate) fn remove_schema_item(&mut self, name: &str) -> Option<SchemaItem> {
         let item = Arc::make_mut(&mut self.content_mut().schema).remove(name)?;

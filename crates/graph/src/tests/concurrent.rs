@@ -1,12 +1,19 @@
 //! Transactions with the same base: commits are equivalent to running them one after the other.
 
-use super::history::create_unique;
+use super::history::{create_unique, encoded, raw};
 use super::script::{Action, ScriptRun, any_act, run, run_within};
-use crate::{ChangeSet, CommittedChanges, Graph, NodeChange, NodeId, Transaction, Verdict};
+use crate::{
+    ChangeSet, CommittedChanges, Graph, GraphFold, NodeChange, NodeId, Transaction, Verdict,
+};
 use proptest::prelude::*;
 
 fn dump(graph: &Graph) -> Vec<String> {
     graph.dump().collect()
+}
+
+/// The fold at a version, as a process has it that never saw a transaction.
+fn folded(graph: &Graph) -> GraphFold {
+    GraphFold::decode(&mut &encoded(&GraphFold::from(graph.clone()))[..]).expect("a snapshot")
 }
 
 fn begin(acts: &[Action], is_unique: bool) -> Graph {
@@ -33,6 +40,7 @@ proptest! {
         let base = begin(&setup, is_unique);
         let runs: Vec<_> = scripts.iter().map(|acts| run_within(limit, &base, &base, acts)).collect();
         let (mut head, mut since) = (base.clone(), Vec::<CommittedChanges>::new());
+        let (mut fold, mut position) = (folded(&base), base.position());
         for (acts, first) in scripts.iter().zip(runs) {
             let Ok(first) = first else { continue };
             let (log, changes) = (first.log.clone(), first.normal_changes());
@@ -45,7 +53,15 @@ proptest! {
                     prop_assert_eq!(changes, again.normal_changes());
                     // Replays on the other side.
                     let mut other = head.clone();
+                    other.set_names(commit.graph.names().clone());
                     other.apply(&commit.changes.changes).expect("it is the graph's next");
+                    // So does the fold.
+                    let events = first.prepared.events(7).expect("small enough");
+                    for event in events {
+                        position += 1;
+                        fold.apply(position, &event.event_type, &event.data);
+                    }
+                    prop_assert_eq!(raw(fold.graph()), raw(&commit.graph));
                     prop_assert_eq!(dump(&other), dump(&commit.graph));
                     prop_assert_eq!(commit.graph.audit(), Ok(()));
                     (head, since) = (commit.graph, { since.push((*commit.changes).clone()); since });
@@ -54,6 +70,10 @@ proptest! {
                 Verdict::Overtaken => {
                     let Ok(again) = run(&base, &head, acts) else { continue };
                     if let Verdict::Committed(commit) = again.prepared.decide(&head, &[]) {
+                        for event in again.prepared.events(7).expect("small enough") {
+                            position += 1;
+                            fold.apply(position, &event.event_type, &event.data);
+                        }
                         (head, since) = (commit.graph, { since.push((*commit.changes).clone()); since });
                     }
                 }

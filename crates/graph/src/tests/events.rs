@@ -202,7 +202,7 @@ fn sixty_labels_for_sixty_others_are_told_in_two_parts() {
     let id = tx.create_node(&first, []).unwrap();
     let graph = tx.finish().expect("nothing broken").into_graph();
     let mut tx = Transaction::writing(graph.clone());
-    tx.remove_labels(id, &first).unwrap();
+    tx.remove_labels(id, &labels(&tx, 0)).unwrap();
     tx.add_labels(id, &labels(&tx, 60)).unwrap();
     let events = tx.finish().expect("nothing broken").prepare().events(1).expect("two");
     assert_eq!(events.len(), 2);

@@ -3,10 +3,11 @@
 use super::model::Model;
 use super::step::{KEYS, LABELS, Step, TYPES, any_step};
 use crate::{
-    CommittedChanges, FoldStep, Graph, GraphFold, SchemaDefinition, SchemaKind, SchemaSubject,
-    Transaction, Verdict,
+    CommittedChanges, Direction, FoldStep, Graph, GraphFold, Name, SchemaDefinition, SchemaKind,
+    SchemaSubject, Transaction, Value, Verdict,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// Commits a transaction on top of `head` and folds its events.
 pub(super) fn commit(
@@ -41,6 +42,29 @@ pub(super) fn encoded(fold: &GraphFold) -> Vec<u8> {
     bytes
 }
 
+/// All that a client can see, in the order in which it sees it.
+pub(super) fn raw(graph: &Graph) -> Vec<String> {
+    let tx = Transaction::reading(graph.clone());
+    let texts = |names: Vec<Name>| names.into_iter().map(|name| graph.text(name)).collect();
+    let mut lines = vec![format!("{:?}", graph.names().texts().collect::<Vec<_>>())];
+    let properties = |all: Vec<(Name, Value)>| -> Vec<(Arc<str>, Value)> {
+        all.into_iter().map(|(key, value)| (graph.text(key), value)).collect()
+    };
+    for id in graph.node_ids() {
+        let labels: Vec<Arc<str>> = texts(graph.labels(id).unwrap_or_default());
+        let keys = properties(graph.node_properties(id).unwrap_or_default());
+        let adjacent = tx.adjacent(id, Direction::Both, &[], None).collect(&tx);
+        let adjacent: Vec<_> = adjacent.into_iter().map(|it| (it.relationship, it.other)).collect();
+        lines.push(format!("{id:?} {labels:?} {keys:?} {adjacent:?}"));
+    }
+    for id in graph.relationship_ids() {
+        let keys = properties(graph.relationship_properties(id).unwrap_or_default());
+        lines.push(format!("{id:?} {keys:?}"));
+    }
+    lines.extend(graph.schema_lines());
+    lines
+}
+
 fn dump(graph: &Graph) -> Vec<String> {
     graph.dump().collect()
 }
@@ -66,12 +90,18 @@ proptest! {
     fn any_history(
         transactions in prop::collection::vec(prop::collection::vec(any_step(), 1..8), 1..12),
         index_after in 0..12usize,
+        discarded in any::<bool>(),
     ) {
         let (mut head, mut fold, mut model) = (Graph::new(), GraphFold::new(), Model::default());
         let mut versions = Vec::new();
         for (round, steps) in transactions.iter().enumerate() {
             if round == index_after {
                 create_indexes(&mut head, &mut fold);
+            }
+            if discarded {
+                let mut tx = Transaction::writing(head.clone());
+                let names = ["S", "C", "B", "j", "other"].map(|text| tx.name(text));
+                tx.create_node(&names, [(names[0], 1.into())]).expect("a node");
             }
             let mut tx = Transaction::writing(head.clone());
             for step in steps {
@@ -87,10 +117,12 @@ proptest! {
             prop_assert_eq!(graph.audit(), Ok(()));
         }
         prop_assert_eq!(dump(&head), dump(fold.graph()));
+        prop_assert_eq!(raw(&head), raw(fold.graph()));
         prop_assert_eq!(fold.graph().audit(), Ok(()));
         let bytes = encoded(&fold);
         let restored = GraphFold::decode(&mut &bytes[..]).expect("a snapshot");
         prop_assert_eq!(dump(&head), dump(restored.graph()));
+        prop_assert_eq!(raw(&head), raw(restored.graph()));
         prop_assert_eq!(restored.graph().audit(), Ok(()));
         prop_assert_eq!(restored.graph().position(), fold.graph().position());
         prop_assert_eq!(encoded(&restored), bytes);

@@ -3,8 +3,8 @@
 use super::step::{KEYS, LABELS, TYPES};
 use crate::value::Value;
 use crate::{
-    ChangeSet, Direction, Graph, Name, NodeChange, NodeId, PreparedTransaction, RelationshipChange,
-    RelationshipId, Transaction, Violation,
+    ChangeSet, Direction, Graph, Name, NodeChange, NodeId, PreparedTransaction, PropertyChanges,
+    RelationshipChange, RelationshipId, Transaction, Violation,
 };
 use proptest::prelude::*;
 
@@ -75,8 +75,7 @@ pub(super) struct ScriptRun {
     new_relationships: Vec<RelationshipId>,
 }
 
-struct Runner<'a> {
-    graph: &'a Graph,
+struct Runner {
     tx: Transaction,
     nodes: Vec<NodeId>,
     relationships: Vec<RelationshipId>,
@@ -89,7 +88,7 @@ fn place<T: PartialEq>(all: &[T], one: T) -> Option<u64> {
     all.iter().position(|known| *known == one).map(|at| at as u64)
 }
 
-impl Runner<'_> {
+impl Runner {
     fn say(&mut self, what: impl std::fmt::Debug) {
         self.log.push(format!("{what:?}"));
     }
@@ -123,8 +122,8 @@ impl Runner<'_> {
     }
 
     fn act(&mut self, act: &Action) {
-        let label = |label: &usize| self.graph.names().intern(LABELS[*label]).expect("a name");
-        let key = |key: &usize| self.graph.names().intern(KEYS[*key]).expect("a name");
+        let label = |label: &usize| self.tx.name(LABELS[*label]);
+        let key = |key: &usize| self.tx.name(KEYS[*key]);
         match act {
             Action::Create(l, k, v) => self.create(label(l), key(k), *v),
             Action::Seek(l, k, v) => {
@@ -289,7 +288,6 @@ pub(super) fn run_within(
     acts: &[Action],
 ) -> Result<ScriptRun, Violation> {
     let mut runner = Runner {
-        graph,
         tx: Transaction::with_footprint_limit(graph.clone(), limit),
         nodes: base.node_ids().collect(),
         relationships: base.relationship_ids().collect(),
@@ -302,6 +300,28 @@ pub(super) fn run_within(
     Ok(ScriptRun { log, prepared: tx.finish()?.prepare(), new_nodes, new_relationships })
 }
 
+fn sort(changes: &mut PropertyChanges) {
+    changes.set.sort_by_key(|(key, _)| *key);
+    changes.unset.sort_unstable();
+}
+
+/// The change with all names in order.
+fn sorted(mut change: NodeChange) -> NodeChange {
+    match &mut change {
+        NodeChange::Created { labels, properties } => {
+            labels.sort_unstable();
+            properties.sort_by_key(|(key, _)| *key);
+        }
+        NodeChange::Changed { label, unlabel, properties } => {
+            label.sort_unstable();
+            unlabel.sort_unstable();
+            sort(properties);
+        }
+        NodeChange::Deleted => {}
+    }
+    change
+}
+
 /// New entities are numbered from here in a normalized change set.
 const NEW: u64 = 1 << 40;
 
@@ -311,18 +331,27 @@ impl ScriptRun {
         new.unwrap_or(id)
     }
 
-    /// The net change with new entities numbered by creation, as text.
+    /// The net change with new entities numbered by creation and names by their place here, as
+    /// text.
     pub(super) fn normal_changes(&self) -> String {
-        let ChangeSet { nodes, relationships, .. } = &self.prepared.changes().changes;
+        let texts = LABELS.iter().chain(&KEYS).chain(&TYPES);
+        let names = texts.zip(0..).filter_map(|(text, number)| {
+            Some((self.prepared.base().find_name(text)?, Name::new(number)))
+        });
+        let mut changes = self.prepared.changes().changes.clone();
+        changes.rename(&names.collect());
+        let ChangeSet { nodes, relationships, .. } = changes;
         let mut nodes: Vec<(NodeId, NodeChange)> =
-            nodes.iter().map(|(id, change)| (self.normal(*id), change.clone())).collect();
+            nodes.into_iter().map(|(id, change)| (self.normal(id), sorted(change))).collect();
         nodes.sort_by_key(|(id, _)| *id);
         let mut relationships: Vec<_> = relationships
-            .iter()
-            .map(|(id, change)| {
-                let new = place(&self.new_relationships, *id);
+            .into_iter()
+            .map(|(id, mut change)| {
+                let new = place(&self.new_relationships, id);
                 let id = new.map_or(id.number(), |at| NEW + at);
-                let mut change = change.clone();
+                if let RelationshipChange::Changed(changes) = &mut change {
+                    sort(changes);
+                }
                 if let RelationshipChange::Created { head, .. } = &mut change {
                     (head.from, head.to) = (self.normal(head.from), self.normal(head.to));
                 }

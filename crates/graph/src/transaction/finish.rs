@@ -38,12 +38,6 @@ impl Transaction {
 }
 
 impl FinishedTransaction {
-    /// Its version, for use as the only transaction.
-    #[must_use]
-    pub fn into_graph(self) -> Graph {
-        self.graph
-    }
-
     /// The position of its base version.
     #[must_use]
     pub fn base_position(&self) -> u64 {

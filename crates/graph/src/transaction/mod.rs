@@ -19,7 +19,7 @@ use crate::footprint::Footprint;
 use crate::graph::{Graph, Relationship, SchemaDefinition};
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::{MAX_GROWTH_BYTES, MAX_WRITES};
-use crate::names::{Name, is_name};
+use crate::names::{Name, PrivateNames, is_name};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -88,7 +88,10 @@ impl Transaction {
 
     fn new(base: Graph, access: Access) -> Transaction {
         Transaction {
-            graph: base.clone(),
+            graph: match access {
+                Access::Read => base.clone(),
+                Access::Write => base.with_private_names(),
+            },
             base,
             access,
             footprint: RefCell::default(),
@@ -151,15 +154,15 @@ impl Transaction {
         })
     }
 
-    /// The name with this text, of a label, type or key. [`Name::UNKNOWN`] for an invalid name and,
-    /// in a read-only transaction, for a name that the graph never used; lookups with it find
-    /// nothing, and writing it is refused.
+    /// The name with this text, of a label, type or key, for use in this transaction.
+    /// [`Name::UNKNOWN`] for an invalid name and, in a read-only transaction, for a name that the
+    /// graph never used; lookups with it find nothing, and writing it is refused.
     #[must_use]
     pub fn name(&self, text: &str) -> Name {
         let name = match self.access {
             Access::Read => self.graph.find_name(text),
             // Names that do not exist also need a number, so that the footprint can contain them.
-            Access::Write => self.graph.names().intern_for_statement(text),
+            Access::Write => self.graph.intern_for_statement(text),
         };
         name.unwrap_or(Name::UNKNOWN)
     }
@@ -191,7 +194,7 @@ impl Transaction {
         let Writes { nodes, relationships, deleted, .. } = &self.writes;
         let written = nodes.len() + relationships.len() + deleted.len();
         let notes = written + self.footprint.borrow().entries();
-        size_of::<Transaction>() + notes * NOTE_BYTES + self.page_bytes()
+        size_of::<Transaction>() + notes * NOTE_BYTES + self.name_bytes() + self.page_bytes()
     }
 
     /// Approximate memory in bytes taken by writes so far, for pages and records: cheap enough to
@@ -209,7 +212,7 @@ impl Transaction {
         }
         let (bytes, at) = measured.get();
         let since = usize::try_from(count - at).unwrap_or(usize::MAX).saturating_mul(WRITE_BYTES);
-        bytes + since + (nodes.len() + relationships.len()) * NOTE_BYTES
+        bytes + since + (nodes.len() + relationships.len()) * NOTE_BYTES + self.name_bytes()
     }
 
     /// Approximate memory in bytes needed to finish it: the change of each entity and all events.
@@ -220,6 +223,11 @@ impl Transaction {
         let Writes { nodes, relationships, growth, .. } = &self.writes;
         let growth = usize::try_from(*growth).unwrap_or(0);
         (nodes.len() + relationships.len()) * CHANGE_BYTES + 2 * growth
+    }
+
+    /// Memory in bytes of names that its base does not have.
+    fn name_bytes(&self) -> usize {
+        self.graph.private_names().map_or(0, PrivateNames::bytes)
     }
 
     /// Size in bytes of the pages that it created and copied. For a large transaction this is

@@ -17,6 +17,7 @@ fn a_node_is_found_by_all_that_it_has() {
     let one = tx.create_relationship(knows, ann, bob, []).unwrap();
     assert_eq!(tx.statistics().nodes_created, 2);
     let tx = Transaction::reading(commit(tx));
+    let (person, name, knows) = (tx.name("Person"), tx.name("name"), tx.name("KNOWS"));
     assert_eq!(tx.scan_label(person).collect(&tx), [ann, bob]);
     assert_eq!(tx.scan_nodes().collect(&tx), [ann, bob]);
     assert_eq!(tx.seek_nodes(person, name, &"Bob".into()).collect(&tx), [bob]);
@@ -46,6 +47,7 @@ fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
     let created = tx.held_bytes();
     assert!((64_000..400_000).contains(&created), "{created}");
     let mut tx = Transaction::writing(commit(tx));
+    let (label, key) = (tx.name("L"), tx.name("k"));
     let nodes = tx.scan_label(label).collect(&tx);
     let read = tx.held_bytes();
     for node in nodes {
@@ -66,6 +68,9 @@ fn indexed(nodes: i64, indexes: usize) -> (Graph, Name, Vec<Name>) {
         tx.create_node(&[label], keys.iter().map(|key| (*key, number.into()))).unwrap();
     }
     let mut graph = commit(tx);
+    let known = |text: &str| graph.find_name(text).expect("it is used");
+    let (label, keys) =
+        (known("L"), (0..20).map(|key| known(&format!("k{key}"))).collect::<Vec<_>>());
     for key in &keys[..indexes] {
         let mut tx = Transaction::writing(graph);
         let definition = SchemaDefinition {
@@ -146,6 +151,7 @@ fn a_base_is_not_written() {
     let node = tx.create_node(&[label], [(key, 1.into())]).unwrap();
     let graph = commit(tx);
     let mut tx = Transaction::writing(graph.clone());
+    let (label, key) = (tx.name("L"), tx.name("k"));
     tx.change_node(node, [(key, Some(2.into())), (tx.name("j"), Some(true.into()))]).unwrap();
     tx.replace_node_properties(node, vec![(key, 3.into())]).unwrap();
     assert_eq!(tx.take_statistics().properties_set, 4);
@@ -161,6 +167,7 @@ fn constraints_are_judged_when_asked() {
     let (label, key) = (tx.name("L"), tx.name("k"));
     let first = tx.create_node(&[label], [(key, 1.into())]).unwrap();
     let mut tx = Transaction::writing(commit(tx));
+    let (label, key) = (tx.name("L"), tx.name("k"));
     let definition = SchemaDefinition {
         name: "one".into(),
         kind: SchemaKind::Unique,
@@ -236,4 +243,32 @@ fn a_transaction_that_no_append_can_hold_ends_early() {
     let discriminants =
         [refused, too_large].map(|error| error.as_ref().map(std::mem::discriminant));
     assert_eq!(discriminants[0], discriminants[1]);
+}
+
+#[test]
+fn what_a_discarded_transaction_names_is_gone_with_it() {
+    let mut graph = Graph::new();
+    for round in 0..3 {
+        let mut tx = Transaction::writing(graph.clone());
+        let keys: Vec<Name> = (0..400_000).map(|key| tx.name(&format!("{round}/{key}"))).collect();
+        assert!(!keys.contains(&Name::UNKNOWN));
+        tx.create_node(&keys[..3], [(keys[4], 1.into())]).unwrap();
+        assert!(tx.held_bytes() > 30_000_000, "{}", tx.held_bytes());
+        assert!(tx.written_bytes() > 30_000_000, "{}", tx.written_bytes());
+        drop(tx);
+        assert_eq!(graph.names().len(), 0);
+    }
+    let mut tx = Transaction::writing(graph.clone());
+    let all: Vec<Name> = (0..=1 << 20).map(|key| tx.name(&key.to_string())).collect();
+    assert_eq!((all[(1 << 20) - 1] == Name::UNKNOWN, all[1 << 20]), (false, Name::UNKNOWN));
+    assert_eq!(tx.refused_name("one more"), GraphError::OutOfNames);
+    tx.create_node(&[all[7], all[5]], []).unwrap();
+    graph = commit(tx);
+    // Only what is used stays, in the order in which it was written down.
+    assert_eq!(graph.names().texts().map(|text| &**text).collect::<Vec<_>>(), ["5", "7"]);
+    let mut tx = Transaction::writing(graph);
+    assert_ne!(tx.name("one more"), Name::UNKNOWN);
+    let five = tx.name("5");
+    assert_eq!(tx.scan_label(five).collect(&tx).len(), 1);
+    tx.create_node(&[five], []).unwrap();
 }

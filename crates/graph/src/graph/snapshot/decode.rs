@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct GraphReader {
     graph: Graph,
+    /// Names that are read, until something else comes.
+    names: Vec<Arc<str>>,
     has_head: bool,
     outgoing: TreeReader<21>,
     incoming: TreeReader<21>,
@@ -42,6 +44,9 @@ impl GraphReader {
         }
         if !self.has_head {
             return malformed("no head");
+        }
+        if kind != NAMES {
+            sound(self.settle_names(), "a name that occurs twice")?;
         }
         while !input.is_empty() {
             match kind {
@@ -77,9 +82,13 @@ impl GraphReader {
     }
 
     fn name(&mut self, input: &mut Reader<'_>) -> Option<()> {
-        let text = Self::text(input)?;
-        let is_new = self.graph.names().find(text).is_none();
-        self.graph.names().intern(text).filter(|_| is_new).map(|_| ())
+        self.names.push(Self::text(input)?.into());
+        Some(())
+    }
+
+    fn settle_names(&mut self) -> Option<()> {
+        let names = std::mem::take(&mut self.names);
+        if names.is_empty() { Some(()) } else { self.graph.content_mut().names.extend(names) }
     }
 
     fn known_name(&self, input: &mut Reader<'_>) -> Option<Name> {
@@ -135,6 +144,7 @@ impl GraphReader {
 
     /// The version, once all blocks are read.
     pub(crate) fn finish(mut self) -> Result<Graph, SnapshotFault> {
+        sound(self.settle_names(), "a name that occurs twice")?;
         let counts = [self.outgoing.count, self.incoming.count, self.types.count];
         if !self.has_head || counts.iter().any(|count| *count != self.graph.relationship_count()) {
             return malformed("inconsistent relationships");
