@@ -92,8 +92,8 @@ pub fn month_length(year: i64, month: u8) -> u8 {
 
 /// Reads a moment as RFC 3339 writes it (`2026-11-21T01:43:26.95Z`, `…+01:00`), or a date
 /// alone, which is its first moment in UTC; gives µs since 1970 UTC. What is finer than a µs
-/// is cut off; a leap second is the first of the next minute. `None`: it is neither, has no
-/// zone, or lies before 1970.
+/// is cut off; a leap second, which only the last minute of a month in UTC can have, is the first
+/// second of the next month. `None`: it is neither, has no zone, or lies before 1970.
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let mut rest = text.as_bytes();
     let year = digits(&mut rest, 4)?;
@@ -126,8 +126,17 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
         return None;
     }
     let of_day = (hour * 3600 + minute * 60 + second) as i64;
-    let us = (days * 86_400 + of_day - offset_s) * 1_000_000 + fraction_us as i64;
+    let seconds = days * 86_400 + of_day - offset_s;
+    if second == 60 && !begins_month(seconds) {
+        return None;
+    }
+    let us = seconds * 1_000_000 + fraction_us as i64;
     u64::try_from(us).ok()
+}
+
+/// Whether a second since 1970 is the first of a month.
+fn begins_month(seconds: i64) -> bool {
+    seconds % 86_400 == 0 && Date::of_day(seconds / 86_400).day == 1
 }
 
 /// Takes exactly so many digits from the front.
@@ -240,7 +249,9 @@ mod tests {
             ("2026-11-21T01:43:26Z", moment - 952_770),
             ("2026-11-21T01:43:26.9Z", moment - 52_770),
             ("2026-11-21", 1_795_219_200_000_000),
-            ("2026-11-21T01:43:60Z", 1_795_225_440_000_000),
+            ("2016-12-31T23:59:60Z", 1_483_228_800_000_000),
+            ("2016-12-31T15:59:60.5-08:00", 1_483_228_800_500_000),
+            ("2017-01-01T01:29:60+01:30", 1_483_228_800_000_000),
             ("1970-01-01", 0),
             ("1969-12-31T23:30:00-00:30", 0),
             ("9999-12-31T23:59:59.999999Z", 253_402_300_799_999_999),
@@ -270,6 +281,10 @@ mod tests {
             "2026-11-21T24:00:00Z",
             "2026-11-21T01:60:00Z",
             "2026-11-21T01:43:61Z",
+            "2029-06-30T12:00:60Z",
+            "2029-06-30T23:59:60+01:00",
+            "2029-06-15T23:59:60Z",
+            "2029-06-30T23:58:60Z",
             "2026-11-21T01:43:26.Z",
             "2026-11-21T01:43:26Z ",
             "2026-11-21T01:43:26+0100",

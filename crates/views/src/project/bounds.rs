@@ -2,6 +2,7 @@
 
 use super::sort_key::MAX_DEPTH;
 use wellspring_json::{Fault, FaultKind};
+use wellspring_types::Position;
 
 /// Maximum memory of all states of one request together, an estimate in bytes.
 pub const MAX_STATE_BYTES: usize = 16 << 20;
@@ -16,6 +17,8 @@ pub(super) struct Bounds<'a> {
     pub(super) memory: &'a mut usize,
     /// Groups left for this projection.
     pub(super) groups: &'a mut usize,
+    /// Values of the wrong type that were passed over.
+    pub(super) ignored: &'a mut u64,
 }
 
 /// The bound that was exceeded. From then on the state lacks an event, so no answer may be given.
@@ -25,14 +28,20 @@ pub(super) enum Overrun {
     Groups,
     Distinct,
     Depth,
-    /// A sum exceeded the range of floating point.
-    Range,
+    /// A sum exceeded the range of floating point with this event; 0: before any.
+    Range(Position),
 }
 
 impl Bounds<'_> {
     /// Takes `bytes` permanently: states only grow.
     pub(super) fn charge(&mut self, bytes: usize) -> Result<(), Overrun> {
         *self.memory = self.memory.checked_sub(bytes).ok_or(Overrun::Memory)?;
+        Ok(())
+    }
+
+    /// Counts a value of the wrong type.
+    pub(super) fn ignore(&mut self) -> Result<(), Overrun> {
+        *self.ignored += 1;
         Ok(())
     }
 
@@ -64,9 +73,18 @@ impl Overrun {
                     "finds a value nested more than {MAX_DEPTH} levels deep; use a more specific pointer"
                 ),
             ),
-            Overrun::Range => {
-                let what = "produces a sum beyond the range of floating point (±1.8e308)";
-                return Fault::of(field, 0, FaultKind::Rule(what.to_owned()));
+            Overrun::Range(position) => {
+                let from = match position {
+                    0 => "its init".to_owned(),
+                    _ => format!(
+                        "the event at position {position}; a query that leaves that event out, or \
+                         after: {position} with the sum up to it as init, goes on"
+                    ),
+                };
+                let what = format!(
+                    "produces a sum beyond the range of floating point (±1.8e308) from {from}"
+                );
+                return Fault::of(field, 0, FaultKind::Rule(what));
             }
         };
         Fault::of(field, 0, FaultKind::TooLarge { detail, limit: limit as u64 })

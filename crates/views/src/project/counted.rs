@@ -58,8 +58,9 @@ impl Projections {
     /// with new ones.
     pub fn take_counts(&mut self, counts: Vec<CountAnswer>) -> Result<(), NeedsFold> {
         assert_eq!(counts.len(), self.running.len(), "one answer for each request");
-        for (Projection { state, groups, .. }, counted) in self.running.iter_mut().zip(counts) {
-            let mut bounds = Bounds { memory: &mut self.memory, groups };
+        for (projection, counted) in self.running.iter_mut().zip(counts) {
+            let Projection { state, groups, ignored, .. } = projection;
+            let mut bounds = Bounds { memory: &mut self.memory, groups, ignored };
             match (state, counted) {
                 (state @ State::Total { .. }, CountAnswer::Together(count)) => add(state, count)?,
                 (State::Groups(states), CountAnswer::ByTag(counts)) => {
@@ -97,7 +98,7 @@ impl Projection {
 
 /// Adds `count` events at once; equal to adding them one by one as long as nothing is rounded.
 fn add(state: &mut State, count: u64) -> Result<(), NeedsFold> {
-    let State::Total { sum, taken } = state else { return Err(NeedsFold) };
+    let State::Total { sum, taken, .. } = state else { return Err(NeedsFold) };
     if count == 0 {
         return Ok(());
     }

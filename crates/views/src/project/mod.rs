@@ -9,7 +9,8 @@
 //! **Skipped events.** An event without a value at the pointer, with a value of the wrong type
 //! there (for `sum`, `avg`, `min`, `max` anything but a number; for `group` an array or object), or
 //! whose data is not JSON changes nothing. `count` ignores the data and counts every matching
-//! event.
+//! event. The answer says how many values of the wrong type a projection has passed over, in
+//! `ignored`; `null` is no value.
 //!
 //! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the largest place to the
 //! smallest, at most 64 of them after the point. From the first number that does not fit, the sum
@@ -73,6 +74,8 @@ struct Projection {
     state: State,
     /// Groups left.
     groups: usize,
+    /// Values of the wrong type that were passed over.
+    ignored: u64,
 }
 
 impl Projections {
@@ -87,6 +90,7 @@ impl Projections {
             state: definition.reducer.start(definition.init.as_deref()),
             definition,
             groups: MAX_GROUPS,
+            ignored: 0,
         });
         Ok(Projections {
             running: running.collect(),
@@ -136,12 +140,12 @@ impl Projections {
             return;
         }
         let facts = Facts::of(event);
-        for Projection { definition, state, groups } in &mut self.running {
+        for Projection { definition, state, groups, ignored } in &mut self.running {
             let tags = event.tags.iter().copied();
             if definition.query.matching_item(event.event_type, tags).is_none() {
                 continue;
             }
-            let mut bounds = Bounds { memory: &mut self.memory, groups };
+            let mut bounds = Bounds { memory: &mut self.memory, groups, ignored };
             if let Err(overrun) = definition.reducer.fold(state, &facts, &mut bounds) {
                 self.failure = Some(overrun.fault(&reduce_path(definition)));
                 return;
@@ -179,8 +183,27 @@ impl Projections {
         push_u64(&mut out, position);
         out.extend_from_slice(b",\"appendCondition\":");
         push_condition(&mut out, &self.union, position);
+        self.push_ignored(&mut out);
         out.push(b'}');
         Ok(out)
+    }
+}
+
+impl Projections {
+    /// Appends how many values each projection has passed over, if any has.
+    fn push_ignored(&self, out: &mut Vec<u8>) {
+        let mut before = &b",\"ignored\":{"[..];
+        for Projection { definition, ignored, .. } in self.running.iter().filter(|p| p.ignored > 0)
+        {
+            out.extend_from_slice(before);
+            push_string(out, &definition.name);
+            out.push(b':');
+            push_u64(out, *ignored);
+            before = b",";
+        }
+        if before == b"," {
+            out.push(b'}');
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wellspring_json::{Pointer, push_string};
+use wellspring_types::Position;
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
 /// state.
@@ -45,7 +46,12 @@ pub(super) enum GroupBy {
 #[derive(Debug, Clone)]
 pub(super) enum State {
     /// Count, sum and average: the running sum and the number of events in it.
-    Total { sum: Sum, taken: u64 },
+    Total {
+        sum: Sum,
+        taken: u64,
+        /// The event with which the sum left the range of numbers; 0: `init` was beyond it.
+        beyond: Option<Position>,
+    },
     /// Least, greatest, first and last: the value as it was sent.
     Kept(Option<String>),
     /// Values as first sent, by sort key.
@@ -56,6 +62,7 @@ pub(super) enum State {
 
 /// An event as reducers see it.
 pub(super) struct Facts<'a> {
+    position: Position,
     tags: &'a [&'a str],
     data: &'a [u8],
     is_json: bool,
@@ -66,7 +73,8 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     pub(super) fn of(event: &FoldEvent<'a>) -> Facts<'a> {
-        Facts { tags: event.tags, data: event.data, is_json: event.is_json, json: OnceCell::new() }
+        let FoldEvent { position, tags, data, is_json, .. } = *event;
+        Facts { position, tags, data, is_json, json: OnceCell::new() }
     }
 
     fn find(&self, pointer: &Pointer) -> Option<&'a str> {
@@ -77,8 +85,15 @@ impl<'a> Facts<'a> {
         pointer.find((*json)?)
     }
 
-    fn number(&self, pointer: &Pointer) -> Option<&'a str> {
-        self.find(pointer).filter(|value| Kind::of(value) == Kind::Number)
+    /// The number at a pointer; another value, but `null`, is counted as passed over.
+    fn number(&self, pointer: &Pointer, bounds: &mut Bounds<'_>) -> Option<&'a str> {
+        let value = self.find(pointer)?;
+        match Kind::of(value) {
+            Kind::Number => return Some(value),
+            Kind::Null => {}
+            _ => *bounds.ignored += 1,
+        }
+        None
     }
 }
 
@@ -91,9 +106,10 @@ impl Reducer {
                 if let Some(number) = init.filter(|init| Kind::of(init) == Kind::Number) {
                     sum.add(number);
                 }
-                State::Total { sum, taken: 0 }
+                let beyond = (!sum.is_finite()).then_some(0);
+                State::Total { sum, taken: 0, beyond }
             }
-            Reducer::Average(_) => State::Total { sum: Sum::ZERO, taken: 0 },
+            Reducer::Average(_) => State::Total { sum: Sum::ZERO, taken: 0, beyond: None },
             Reducer::Least(_) | Reducer::Greatest(_) | Reducer::First(_) | Reducer::Last(_) => {
                 State::Kept(None)
             }
@@ -102,8 +118,8 @@ impl Reducer {
         }
     }
 
-    /// Folds one event. Ignores an event that has no value at the pointer or a value of the wrong
-    /// type.
+    /// Folds one event. Ignores an event that has no value at the pointer, or a value of the wrong
+    /// type, which is counted.
     pub(super) fn fold(
         &self,
         state: &mut State,
@@ -111,19 +127,22 @@ impl Reducer {
         bounds: &mut Bounds<'_>,
     ) -> Result<(), Overrun> {
         match (self, state) {
-            (Reducer::Count, State::Total { sum, taken }) => {
+            (Reducer::Count, State::Total { sum, taken, .. }) => {
                 *taken += u64::from(sum.add("1"));
             }
-            (Reducer::Sum(at) | Reducer::Average(at), State::Total { sum, taken }) => {
-                if let Some(number) = event.number(at) {
+            (Reducer::Sum(at) | Reducer::Average(at), State::Total { sum, taken, beyond }) => {
+                if let Some(number) = event.number(at, bounds) {
                     *taken += u64::from(sum.add(number));
+                    if beyond.is_none() && !sum.is_finite() {
+                        *beyond = Some(event.position);
+                    }
                 }
             }
             (Reducer::Least(at), State::Kept(kept)) => {
-                return keep_extreme(kept, event.number(at), Ordering::Less, bounds);
+                return keep_extreme(kept, event.number(at, bounds), Ordering::Less, bounds);
             }
             (Reducer::Greatest(at), State::Kept(kept)) => {
-                return keep_extreme(kept, event.number(at), Ordering::Greater, bounds);
+                return keep_extreme(kept, event.number(at, bounds), Ordering::Greater, bounds);
             }
             (Reducer::First(at), State::Kept(kept @ None)) => {
                 return keep(kept, event.find(at), bounds);
@@ -157,8 +176,8 @@ impl Reducer {
             State::Total { taken: 0, .. } if matches!(self, Reducer::Average(_)) => {
                 out.extend_from_slice(b"null");
             }
-            State::Total { sum, .. } if !sum.is_finite() => return Err(Overrun::Range),
-            State::Total { sum, taken } => {
+            State::Total { beyond: Some(position), .. } => return Err(Overrun::Range(*position)),
+            State::Total { sum, taken, .. } => {
                 let written = match self {
                     Reducer::Average(_) => sum.average_text(*taken),
                     _ => sum.text(),
@@ -200,7 +219,7 @@ impl GroupBy {
         event: &Facts<'_>,
         bounds: &mut Bounds<'_>,
     ) -> Result<(), Overrun> {
-        let mut fold_into = |key: &str| {
+        let mut fold_into = |key: &str, bounds: &mut Bounds<'_>| {
             if let Some(state) = groups.get_mut(key) {
                 return inner.fold(state, event, bounds);
             }
@@ -212,12 +231,14 @@ impl GroupBy {
             GroupBy::Data(at) => {
                 let Some(value) = event.find(at) else { return Ok(()) };
                 match Kind::of(value) {
-                    Kind::Text => json::string(value).map_or(Ok(()), |key| fold_into(&key)),
-                    Kind::Number => {
-                        Number::parse(value).map_or(Ok(()), |number| fold_into(&number.text()))
-                    }
-                    Kind::Null | Kind::Boolean => fold_into(value),
-                    Kind::Array | Kind::Object => Ok(()),
+                    Kind::Text => match json::string(value) {
+                        Some(key) => fold_into(&key, bounds),
+                        None => bounds.ignore(),
+                    },
+                    Kind::Number => Number::parse(value)
+                        .map_or(Ok(()), |number| fold_into(&number.text(), bounds)),
+                    Kind::Null | Kind::Boolean => fold_into(value, bounds),
+                    Kind::Array | Kind::Object => bounds.ignore(),
                 }
             }
             GroupBy::Tag(wanted) => event
@@ -225,7 +246,7 @@ impl GroupBy {
                 .iter()
                 .filter_map(|tag| tag.split_once(':'))
                 .filter(|(key, _)| key == wanted)
-                .try_for_each(|(_, value)| fold_into(value)),
+                .try_for_each(|(_, value)| fold_into(value, bounds)),
         }
     }
 }
@@ -268,7 +289,7 @@ fn add_distinct(
     let key = match sort_key(value) {
         Ok(key) => key.into_boxed_slice(),
         Err(NoKey::TooDeep) => return Err(Overrun::Depth),
-        Err(NoKey::NotText) => return Ok(()),
+        Err(NoKey::NotText) => return bounds.ignore(),
     };
     if values.contains_key(&key) {
         return Ok(());

@@ -126,6 +126,43 @@ fn a_sum_that_cannot_be_written_is_an_error() {
     let facts = datas(&["1e999", "1"]);
     let fault = state(r#"{"sum":""}"#, "", &facts).unwrap_err();
     assert_eq!((fault.field.as_str(), class(&fault, b"")), ("projections.p.reduce", Class::Rule));
+    let told = format!("{fault:?}");
+    assert!(told.contains("the event at position 1;"), "{told}");
+    // The event that makes the sum too great, not the greatest one.
+    for reduce in [r#"{"sum":""}"#, r#"{"avg":""}"#] {
+        let fault = state(reduce, "", &datas(&["1", "1e308", "\"x\"", "1e308", "5"])).unwrap_err();
+        assert!(format!("{fault:?}").contains("the event at position 4;"), "{fault:?}");
+    }
+    let grouped = r#"{"group":{"by":{"tag":"k"},"reduce":{"sum":""}}}"#;
+    let facts_of_k = [Fact::json("T", &["k:a"], "1"), Fact::json("T", &["k:b"], "-1e400")];
+    let fault = state(grouped, "", &facts_of_k).unwrap_err();
+    assert!(format!("{fault:?}").contains("the event at position 2;"), "{fault:?}");
     assert!(state(r#"{"avg":""}"#, "", &facts).is_err());
     assert_eq!(state(r#"{"max":""}"#, "", &facts).unwrap(), "1e999");
+}
+
+#[test]
+fn values_of_the_wrong_type_are_counted_for_each_projection() {
+    let ignored = |reduce: &str, list: &[&str]| {
+        let body = format!(
+            r#"{{"projections":{{"p":{{"query":{{"items":[]}},"reduce":{reduce}}},"q":{{"query":{{"items":[]}},"reduce":"count"}}}}}}"#
+        );
+        let answer = run(&body, &datas(list)).unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["ignored"].get("q"), None);
+        answer["ignored"]["p"].as_u64()
+    };
+    let list = [r#"{"at":"2026-11-21"}"#, r#"{"at":7}"#, r#"{"at":[1]}"#, r#"{"at":null}"#, "{}"];
+    for reduce in [r#"{"max":"/at"}"#, r#"{"min":"/at"}"#, r#"{"sum":"/at"}"#, r#"{"avg":"/at"}"#] {
+        assert_eq!(ignored(reduce, &list), Some(2), "{reduce}");
+        assert_eq!(ignored(reduce, &list[1..2]), None, "{reduce}");
+    }
+    for (reduce, count) in [
+        (r#"{"group":{"by":"/at","reduce":"count"}}"#, Some(1)),
+        (r#"{"group":{"by":"/at","reduce":{"sum":"/at"}}}"#, Some(2)),
+        (r#"{"last":"/at"}"#, None),
+        (r#"{"distinct":"/at"}"#, None),
+    ] {
+        assert_eq!(ignored(reduce, &list), count, "{reduce}");
+    }
 }
