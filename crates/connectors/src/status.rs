@@ -84,6 +84,8 @@ pub struct Status {
     pub counters: Counters,
     /// Source: known number of unread records. Includes transaction markers.
     records_behind: AtomicU64,
+    /// Why something is being sent again, while it runs.
+    retrying_for: Mutex<Option<String>>,
 }
 
 impl Status {
@@ -106,6 +108,20 @@ impl Status {
                 ConnectorState::Stopped { code, reason: detail, position }
             }
         });
+    }
+
+    /// Why something is being sent again at the moment.
+    #[must_use]
+    pub fn retrying_for(&self) -> Option<String> {
+        self.retrying_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets why something is being sent again; `None`: nothing is. Returns whether that begins.
+    pub fn set_retrying_for(&self, reason: Option<&str>) -> bool {
+        let mut known = self.retrying_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = known.is_none() && reason.is_some();
+        *known = reason.map(str::to_owned);
+        begins
     }
 
     /// Sink: everything up to here is delivered or does not match. Source: position of its last

@@ -15,6 +15,10 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+/// Most connections opened within [`Pace::opening`] that have brought no answer: receivers have
+/// short queues of connections, and one that is dropped from a queue costs a second or more.
+const MOST_OPENING: usize = 4;
+
 /// Maximum time between two checks whether the sink should stop.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -25,6 +29,8 @@ pub(super) struct Pace {
     pub(super) event: (Duration, Duration),
     /// First and longest wait between two connection attempts while none succeeds.
     pub(super) connect: (Duration, Duration),
+    /// Time after which a new connection is taken to be out of the receiver's queue.
+    pub(super) opening: Duration,
     /// Time without success after which the sink's state is `retrying`.
     pub(super) patience: Duration,
     /// Maximum time that a stop waits for attempts in flight.
@@ -36,6 +42,7 @@ impl Default for Pace {
         Pace {
             event: (Duration::from_millis(200), Duration::from_secs(60)),
             connect: (Duration::from_millis(100), Duration::from_secs(5)),
+            opening: Duration::from_millis(50),
             patience: Duration::from_secs(5),
             farewell: Duration::from_secs(2),
         }
@@ -84,6 +91,8 @@ pub(super) struct Round<'a> {
     tasks: JoinSet<TaskEnd>,
     /// Number of attempts in flight.
     sending: usize,
+    /// Messages whose attempts began with a new connection a moment ago.
+    opening: VecDeque<(Instant, usize)>,
     outage: Option<Outage>,
     /// Set while attempts fail and none succeeds.
     failing: Option<FailureStreak>,
@@ -150,6 +159,7 @@ impl<'a> Round<'a> {
             troubles: HashMap::new(),
             tasks: JoinSet::new(),
             sending: 0,
+            opening: VecDeque::new(),
             outage: None,
             failing: None,
             fault: None,
@@ -201,6 +211,9 @@ impl<'a> Round<'a> {
                 return;
             }
             let connection = self.idle_connection();
+            if connection.is_none() && !self.may_open(now) {
+                return;
+            }
             let mut probe = false;
             if let (None, Some(outage)) = (&connection, &mut self.outage) {
                 if outage.probing || now < outage.until {
@@ -209,8 +222,20 @@ impl<'a> Round<'a> {
                 (outage.probing, probe) = (true, true);
             }
             self.ready.pop_front();
+            if connection.is_none() {
+                self.opening.push_back((now, index));
+            }
             self.start_sending(index, connection, probe);
         }
+    }
+
+    /// Whether another connection may be opened.
+    fn may_open(&mut self, now: Instant) -> bool {
+        let is_new = |began: Instant| now < began + self.settings.pace.opening;
+        while self.opening.front().is_some_and(|(began, _)| !is_new(*began)) {
+            self.opening.pop_front();
+        }
+        self.opening.len() < MOST_OPENING
     }
 
     fn idle_connection(&mut self) -> Option<Connection> {
@@ -300,6 +325,7 @@ impl<'a> Round<'a> {
 
     fn attempted(&mut self, index: usize, probe: bool, attempt: Attempt) {
         self.sending -= 1;
+        self.opening.retain(|(_, opening)| *opening != index);
         self.idle.extend(attempt.connection);
         if attempt.connected {
             self.outage = None;
@@ -324,7 +350,9 @@ impl<'a> Round<'a> {
     fn succeeded(&mut self, index: usize) {
         self.handled[index] = true;
         self.unhandled -= 1;
-        self.troubles.remove(&index);
+        if self.troubles.remove(&index).is_some() && self.troubles.is_empty() {
+            self.settings.status.set_retrying_for(None);
+        }
         self.ready.extend(self.following[index]);
         if self.failing.take().is_some_and(|failing| failing.told.is_some()) {
             self.settings.status.set_state(ConnectorState::Running);
@@ -392,6 +420,10 @@ impl<'a> Round<'a> {
     }
 
     fn failed(&mut self, reason: String) {
+        if self.settings.status.set_retrying_for(Some(&reason)) {
+            let sink = self.settings.sink_name.as_str();
+            tracing::warn!(sink, reason, "an event is sent again until the receiver accepts it");
+        }
         match &mut self.failing {
             Some(failing) => failing.reason = reason,
             None => {

@@ -133,6 +133,6 @@ fn state_of(
         }
         // It will be restarted soon.
         ConnectorState::Ended => ("starting", None, None, None),
-        other => (other.name(), None, None, None),
+        running => (running.name(), status.retrying_for(), None, None),
     }
 }

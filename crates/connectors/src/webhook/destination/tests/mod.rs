@@ -85,6 +85,7 @@ impl Bench {
         destination.round.pace = Pace {
             event: (Duration::from_millis(5), Duration::from_millis(20)),
             connect: (Duration::from_millis(5), Duration::from_millis(20)),
+            opening: Duration::from_millis(50),
             patience: Duration::from_millis(50),
             farewell: Duration::from_secs(2),
         };

@@ -235,3 +235,45 @@ fn over_tls_only_a_certificate_of_a_trusted_authority_is_accepted() {
     }
     assert_eq!(receiver.received().len(), 1);
 }
+
+#[test]
+fn few_connections_are_opened_at_a_time() {
+    let bench = Bench::new();
+    bench.append_keys(&["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"]);
+    for (opening, is_few) in [(Duration::from_secs(3_600), true), (Duration::ZERO, false)] {
+        let receiver = Receiver::start(|_| {
+            // As a server of HTTP/1.0: each connection brings one answer.
+            let answer = "HTTP/1.1 204 X\r\nConnection: close\r\n\r\n".to_owned();
+            Reply::SendLater(Duration::from_millis(20), answer)
+        });
+        let mut destination =
+            bench.destination(receiver.url(), |settings| settings.target.in_flight = 64);
+        destination.round.pace.opening = opening;
+        assert_eq!(bench.deliver(&mut destination), Ok(14));
+        assert!(receiver.most_active() <= if is_few { 4 } else { 14 });
+        assert_eq!(bench.status.counters.retries.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn what_is_sent_again_says_why_until_it_is_accepted() {
+    let bench = Bench::new();
+    bench.append_keys(&["a", "b"]);
+    let accepts = Arc::new(Mutex::new(false));
+    let open = Arc::clone(&accepts);
+    let receiver = Receiver::start(move |request| match request.position() {
+        2 if !*open.lock().unwrap() => Reply::Close,
+        _ => Reply::status(204),
+    });
+    let mut destination = bench.destination(receiver.url(), |_| ());
+    std::thread::scope(|scope| {
+        let delivering = scope.spawn(|| bench.deliver(&mut destination));
+        wait_until(|| bench.status.retrying_for().is_some());
+        let reason = bench.status.retrying_for().unwrap_or_default();
+        assert!(reason.contains("position 2") && reason.contains("no response"), "{reason}");
+        *accepts.lock().unwrap() = true;
+        assert_eq!(delivering.join().unwrap(), Ok(2));
+    });
+    assert_eq!(bench.status.retrying_for(), None);
+    assert!(bench.status.counters.retries.load(Relaxed) > 0);
+}
