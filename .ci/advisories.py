@@ -10,7 +10,8 @@ not depend on a network. It holds what is needed to match and no more. Nothing b
 
 A hit is a version that is neither patched nor unaffected. Advisories that were withdrawn do not count.
 Informational ones (unmaintained, unsound, notice) count like others. What is accepted stands in
-advisories-ignored.toml, each with a reason and the date from which it is looked at again.
+advisories-ignored.toml, each with a reason and the date from which it is looked at again. So does a
+snapshot that is older than 60 days, which fails otherwise.
 """
 
 import datetime
@@ -24,8 +25,10 @@ import tomllib
 HERE = pathlib.Path(__file__).parent
 SNAPSHOT = HERE / "advisories.json"
 IGNORED = HERE / "advisories-ignored.toml"
-# Older than this it is said loudly: what was found since is not known here.
+# Older than this it fails, unless it is accepted like an advisory: what was found since is not known here.
 STALE_DAYS = 60
+# Under this name the age of the snapshot is accepted: [stale] in advisories-ignored.toml.
+STALE = "stale"
 
 
 class Version:
@@ -137,7 +140,9 @@ def read_ignored(text: str) -> dict:
     Raises ValueError: an entry without a reason of some length, or without a date.
     """
     ignored = {}
-    for entry in tomllib.loads(text).get("ignored", []):
+    document = tomllib.loads(text)
+    entries = [*document.get("ignored", []), *({"id": STALE, **it} for it in [document.get("stale")] if it)]
+    for entry in entries:
         if set(entry) != {"id", "reason", "until"}:
             raise ValueError(f"an entry has id, reason and until, and nothing else: {entry}")
         if len(entry["reason"].split()) < 4:
@@ -220,18 +225,27 @@ def main() -> int:
             )
             if entry:
                 print(f"  it was accepted until {entry['until']}: {entry['reason']}")
-    for unused in ignored.keys() - used:
+    for unused in ignored.keys() - used - {STALE}:
         failed = True
         print(f"{unused} is ignored and no package has it: take it out of {IGNORED.name}")
     age = (today - datetime.date.fromisoformat(snapshot["date"])).days
     print(f"{len(seen)} packages of {len(locks)} lock files against {len(snapshot['advisories'])} advisories of {snapshot['date']}")
-    if age > STALE_DAYS:
-        print(
-            f"\n!! WARNING: the advisories are {age} days old. What has been found since is NOT checked.\n"
-            f"!! With a network: git clone https://github.com/RustSec/advisory-db /tmp/advisory-db && "
-            f"python3 .ci/advisories.py --refresh /tmp/advisory-db\n"
-        )
-    return int(failed)
+    return int(failed | is_stale(age, ignored.get(STALE), today))
+
+
+def is_stale(age: int, accepted: dict | None, today: datetime.date) -> bool:
+    """Whether a snapshot of this many days is too old; says so, also where that is accepted."""
+    if age <= STALE_DAYS:
+        return False
+    print(
+        f"\n!! The advisories are {age} days old. What has been found since is NOT checked.\n"
+        f"!! With a network: git clone https://github.com/RustSec/advisory-db /tmp/advisory-db && "
+        f"python3 .ci/advisories.py --refresh /tmp/advisory-db"
+    )
+    is_accepted = accepted is not None and accepted["until"] > today
+    if accepted:
+        print(f"!! Accepted until {accepted['until']}: {accepted['reason']}")
+    return not is_accepted
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Tests of advisories.py: `python3 .ci/advisories.py --test`."""
 
 import contextlib
+import datetime
 import io
 import unittest
 
-from advisories import Version, affects, core, hits, matches, read_ignored, summary
+from advisories import Version, affects, core, hits, is_stale, matches, read_ignored, summary
 
 
 class Order(unittest.TestCase):
@@ -117,6 +118,19 @@ class Hits(unittest.TestCase):
                 read_ignored(entry % (reason, until))
         with self.assertRaises(ValueError):
             read_ignored('[[ignored]]\nid = "R"\n')
+
+    def test_an_old_snapshot_fails_unless_that_is_accepted_for_now(self):
+        today = datetime.date(2026, 11, 28)
+        accepted = lambda until: {"id": "stale", "reason": "no network to be had here", "until": until}
+        with contextlib.redirect_stdout(io.StringIO()) as told:
+            self.assertFalse(is_stale(60, None, today))
+            self.assertEqual(told.getvalue(), "")
+            self.assertTrue(is_stale(61, None, today))
+            self.assertTrue(is_stale(61, accepted(today), today))
+            self.assertFalse(is_stale(61, accepted(datetime.date(2026, 11, 29)), today))
+            self.assertIn("no network to be had here", told.getvalue())
+        entry = '[stale]\nreason = "no network to be had here"\nuntil = 2027-01-31\n'
+        self.assertEqual(read_ignored(entry)["stale"]["until"], datetime.date(2027, 1, 31))
 
 
 def run() -> int:

@@ -58,6 +58,26 @@ fn failed(doing: String) -> impl FnOnce(Error) -> BackupError {
     move |error| BackupError::Io { doing, error: io::Error::other(error) }
 }
 
+/// Whether a server has refused a request because it cannot do it under a condition.
+fn knows_no_conditions(error: &Error) -> bool {
+    match error {
+        Error::NotImplemented | Error::NotSupported { .. } => true,
+        // The client has no error of its own for 501, whose code is the same with every server.
+        Error::Generic { source, .. } => {
+            let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**source);
+            std::iter::from_fn(|| {
+                let this = cause?;
+                cause = this.source();
+                Some(this.to_string())
+            })
+            .any(|told| {
+                told.contains("501 Not Implemented") || told.contains("<Code>NotImplemented")
+            })
+        }
+        _ => false,
+    }
+}
+
 impl Store for S3Store {
     fn place(&self) -> String {
         self.place.clone()
@@ -121,12 +141,15 @@ impl SharedStore for S3Store {
                 Ok(Claim::Made)
             }
             Err(Error::AlreadyExists { .. }) => Ok(Claim::Taken),
-            // A server that does not know conditions: two backups of the same second may then have
-            // the same name.
-            Err(_) => match self.runtime.block_on(self.store.put(&path, payload())) {
-                Ok(_) => Ok(Claim::Made),
-                Err(error) => Err(failed(format!("writing {name} to {}", self.place))(error)),
-            },
+            // Two backups of the same second may then have the same name. After any other error,
+            // also one that leaves the outcome open, nothing may be replaced.
+            Err(error) if knows_no_conditions(&error) => {
+                match self.runtime.block_on(self.store.put(&path, payload())) {
+                    Ok(_) => Ok(Claim::Made),
+                    Err(error) => Err(failed(format!("writing {name} to {}", self.place))(error)),
+                }
+            }
+            Err(error) => Err(failed(format!("writing {name} to {}", self.place))(error)),
         }
     }
 
@@ -229,6 +252,30 @@ impl Drop for LargeUpload<'_> {
         if let Some(upload) = self.upload.take() {
             // What was uploaded of it would be paid for otherwise.
             let _ = self.runtime.block_on(upload.abort());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_without_conditions_is_asked_without_one() {
+        let generic = |told: &str| Error::Generic { store: "S3", source: told.into() };
+        assert!(knows_no_conditions(&Error::NotImplemented));
+        for told in [
+            "Server returned non-2xx status code: 501 Not Implemented: ",
+            "Server returned error response: <Error><Code>NotImplemented</Code></Error>",
+        ] {
+            assert!(knows_no_conditions(&generic(told)), "{told}");
+        }
+        for told in [
+            "Server returned non-2xx status code: 503 Service Unavailable: ",
+            "Server returned non-2xx status code: 500 Internal Server Error: ",
+            "HTTP error: operation timed out",
+        ] {
+            assert!(!knows_no_conditions(&generic(told)), "{told}");
         }
     }
 }
