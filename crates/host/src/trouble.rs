@@ -48,6 +48,15 @@ pub(crate) struct FailedRequest<'a> {
     pub(crate) request_id: Option<&'a str>,
 }
 
+impl FailedRequest<'_> {
+    /// Whether somebody asked whether the server is ready, and it is not yet: that is the answer
+    /// and no failure, and passes by itself.
+    fn only_asked_whether_ready(&self) -> bool {
+        let passing = [&problem::CATCHING_UP, &problem::VIEW_NOT_READY];
+        self.route == Some("/health/ready") && passing.contains(&self.cause.kind)
+    }
+}
+
 /// Kind, log and place of a failure. Only damage has a place: a second damaged spot must not hide
 /// behind the first.
 type Key = (&'static str, Box<str>, Box<str>);
@@ -67,6 +76,9 @@ pub(crate) struct Troubles(Mutex<BTreeMap<Key, Recent>>);
 impl Troubles {
     /// Writes a line about a request, or counts it. `now_us` is on the monotonic clock.
     pub(crate) fn tell(&self, failed: FailedRequest<'_>, now_us: u64) {
+        if failed.only_asked_whether_ready() {
+            return;
+        }
         let Some(passed_over) = self.note(failed.cause, failed.log, now_us) else { return };
         write_line(failed, passed_over);
     }
@@ -181,6 +193,19 @@ mod tests {
         assert_eq!(troubles.note(&closed, "main", SECOND_US), Some(0), "another kind");
         assert_eq!(troubles.note(&full, "main", 10 * SECOND_US), Some(9));
         assert_eq!(troubles.note(&full, "main", 20 * SECOND_US), Some(0));
+    }
+
+    #[test]
+    fn who_asks_whether_the_server_is_ready_has_failed_at_nothing() {
+        let asked = |kind, route| {
+            let cause = cause(kind, "not yet");
+            let failed = FailedRequest { cause: &cause, route, log: "", request_id: None };
+            failed.only_asked_whether_ready()
+        };
+        assert!(asked(&problem::CATCHING_UP, Some("/health/ready")));
+        assert!(asked(&problem::VIEW_NOT_READY, Some("/health/ready")));
+        assert!(!asked(&problem::STORAGE_FULL, Some("/health/ready")));
+        assert!(!asked(&problem::VIEW_NOT_READY, Some("/api/urls")));
     }
 
     #[test]

@@ -214,6 +214,8 @@ fn nodes(nodes: &[NodeDocument]) -> Vec<Line<'static>> {
 fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
     let head = [
         "Log",
+        // What matters most is never cut off at the right.
+        "state",
         "head",
         "appends/s",
         "events/s",
@@ -229,7 +231,6 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         "on disk",
         "segments",
         "subscribers",
-        "state",
     ];
     let row = |log: &&LogFigures| {
         // The worst, in the order of `/health/ready`.
@@ -243,6 +244,7 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         };
         vec![
             visible(&log.log).into(),
+            alarm(visible(state), is_bad),
             count(log.head).into(),
             significant(log.appends_per_s).into(),
             significant(log.events_per_s).into(),
@@ -258,7 +260,6 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
             bytes(log.disk_bytes as f64).into(),
             count(log.segments).into(),
             count(log.subscribers).into(),
-            alarm(visible(state), is_bad),
         ]
     };
     table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())
@@ -267,6 +268,7 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
 fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
     let head = [
         "Ingest",
+        "state",
         "accepted/s",
         "stored/s",
         "shed/s",
@@ -276,7 +278,6 @@ fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         "room",
         "window",
         "longest",
-        "state",
     ];
     let row = |log: &&LogFigures| {
         let IngestFigures { storage_full, overflow, .. } = &log.ingest;
@@ -288,6 +289,7 @@ fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         };
         vec![
             visible(&log.log).into(),
+            alarm(state, *storage_full),
             significant(ingest.accepted_per_s).into(),
             significant(ingest.stored_per_s).into(),
             alarm(significant(ingest.shed_per_s), ingest.shed_per_s > 0.0),
@@ -297,7 +299,6 @@ fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
             ingest.room_bytes.map_or("-".into(), |room| bytes(room as f64).into()),
             duration(ingest.window_last_us as f64 * 1e3).into(),
             duration(ingest.window_longest_us as f64 * 1e3).into(),
-            alarm(state, *storage_full),
         ]
     };
     table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())
