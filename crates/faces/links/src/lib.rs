@@ -55,7 +55,7 @@ use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param, Values};
 use wellspring_host::wire::problem::{
-    self, KEY_REUSED, Kind, Problem, READS_TOO_COSTLY, TOO_LARGE,
+    self, KEY_REUSED, Kind, NOT_FOUND, Problem, READS_TOO_COSTLY, TOO_LARGE,
 };
 use wellspring_types::Position;
 use wellspring_views::links::{Code, Folded, Links};
@@ -104,7 +104,10 @@ impl Face for LinkFace {
             .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
         GET "/{code}" Main Public redirect: "Redirects to a link's target and counts the click."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
-            .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+            .fails[VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+        GET "/{code}/" Main Public redirect: "The same: some programs add the slash."
+            .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
+            .fails[VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
 
     fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), SetupError> {

@@ -2,13 +2,14 @@
 //! over), and `GET /{code}.qr`.
 
 use super::LinkFace;
-use super::redirects::unknown;
+use super::redirects::unknown_to_visitors;
 use super::{CODE, host_of, refusal};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response, fast};
 use wellspring_host::wire::param::{Integer, IntegerOr, MAX_WAIT_MS, Param};
 use wellspring_host::wire::problem;
+use wellspring_views::links::url;
 
 /// Side length of a QR code, in px.
 pub(super) static SIZE: Param<Integer> =
@@ -23,15 +24,28 @@ pub(super) static WAIT_MS: Param<IntegerOr> = Param::integer(
 
 /// `GET /{code}`: the redirect. A `HEAD` counts no click.
 pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
+    if request.param().contains('.') {
+        let detail =
+            format!("there is no file {} here; codes of links have no dots", request.param());
+        return Err(problem::NOT_FOUND.because(detail));
+    }
     let code = request.segment(&CODE)?;
     // Unused here, but the lean loop accepts it, too.
     host_of(&request)?;
     // Without waiting: while the view is not ready, a visitor gets its progress at once.
     links.live()?.caught_up(0, std::time::Duration::ZERO).await?;
     if (links.host.routes.is_reserved())(request.param()) {
-        return Err(unknown(code));
+        return Err(unknown_to_visitors(code));
     }
-    Ok(fast::serve(&links.host, &mut request, &format!("/{code}")).await)
+    let mut answer = fast::serve(&links.host, &mut request, &format!("/{code}")).await;
+    let query = request.uri.query().filter(|query| !query.is_empty());
+    if let Some(query) = query.filter(|_| links.settings.passes_query) {
+        let mut headers = answer.headers.iter_mut();
+        if let Some((_, location)) = headers.find(|(name, _)| *name == "location") {
+            *location = url::with_query(location, query);
+        }
+    }
+    Ok(answer)
 }
 
 /// `GET /{code}.qr`: the short URL as a picture.

@@ -76,6 +76,9 @@ section! {
     /// and the server's own names allow it.
     [num_args = 0..=1, default_missing_value = "true"]
     link_accept_events: bool = "WELLSPRING_LINK_ACCEPT_EVENTS", false;
+    /// Append the query of a request for a link to the query of its target.
+    [num_args = 0..=1, default_missing_value = "true"]
+    link_pass_query: bool = "WELLSPRING_LINK_PASS_QUERY", false;
     optional
     /// Scheme and host of short URLs, e.g. https://go.example.com. Default: http (with TLS https)
     /// and the Host of each request.
@@ -121,6 +124,8 @@ pub(crate) struct LinkSettings {
     pub(crate) targets: Arc<LinkTargets>,
     /// The value of `Referrer-Policy` on redirects.
     pub(crate) referrer_policy: ReferrerPolicy,
+    /// Whether the query of a request is passed on.
+    pub(crate) passes_query: bool,
     /// How many links a client may create; `None`: unlimited.
     pub(crate) creates: Option<Limiter>,
 }
@@ -145,6 +150,7 @@ impl LinkSettings {
             scheme: if has_tls { "https" } else { "http" },
             targets: Arc::new(LinkTargets::of(process, config, origin)?),
             referrer_policy: config.link_referrer_policy,
+            passes_query: config.link_pass_query,
             creates: NonZeroU32::new(per_minute)
                 .filter(|_| !everyone)
                 .map(|links| Limiter::new(Rate::per_minute(links))),

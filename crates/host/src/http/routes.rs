@@ -237,9 +237,11 @@ impl Routes {
         };
         for pattern in self.patterns.iter().filter(may_fit) {
             if let Some((log, params)) = pattern.captures(path) {
+                // No variable segment is such a word, so this route is not served.
+                let word = &path[1..];
                 return match self.pick(&pattern.methods, method, log, params) {
-                    // No variable segment is such a word, so this route is not served.
-                    Lookup::WrongMethod { .. } if (self.is_reserved)(&path[1..]) => Lookup::Nothing,
+                    Lookup::WrongMethod { .. } if (self.is_reserved)(word) => Lookup::Nothing,
+                    _ if word.strip_suffix('/').is_some_and(self.is_reserved) => Lookup::Nothing,
                     lookup => lookup,
                 };
             }

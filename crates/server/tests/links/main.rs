@@ -13,6 +13,7 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod links_visits;
 mod redirects;
 
 use wellspring_test_support::{

@@ -54,7 +54,7 @@ impl Links {
         if !fine {
             return;
         }
-        if url.as_deref().is_some_and(|url| url::check(url).is_err()) {
+        if url.as_deref().is_some_and(|url| url::kept(url).is_err()) {
             return;
         }
         self.update(event, code, |record| {

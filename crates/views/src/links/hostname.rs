@@ -1,15 +1,14 @@
-//! Host names as people write them in a URL: which are plausible, and the one
-//! form in which two of them are compared.
+//! Host names as people write them in a URL: which can be looked up, and the one form in which
+//! browsers look them up and two of them are compared.
 //!
-//! A browser maps a name before it looks it up (WHATWG URL standard, "host
-//! parsing"; Unicode TS 46): `ｅxample.com`, `EXAMPLE.com.` and `ex%61mple.com`
-//! all reach `example.com`, and `http://2130706433/` reaches 127.0.0.1. A list of
-//! hosts that compares text can be walked around with each of these. So a name
-//! that would be mapped by more than its case is refused here, with advice; what
-//! is left needs lower case and Punycode only.
+//! A browser maps a name first (WHATWG URL standard, "domain to ASCII"; Unicode TS 46, without
+//! transitional processing): `ｅxample.com`, `EXAMPLE.com` and `example。com` all reach
+//! `example.com`. The crate `idna` does the same here, so a list of hosts cannot be walked around.
 
 // Addresses are data: nothing of `net` that opens a socket is used in this crate.
 use core::net::{Ipv4Addr, Ipv6Addr};
+use idna::AsciiDenyList;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Most bytes of a host name, without a dot at its end (RFC 1035).
@@ -28,8 +27,8 @@ pub enum HostFault {
     Label,
     /// A character that no host name holds.
     Character(char),
-    /// A character that browsers would replace by another.
-    Replaced(char),
+    /// Characters that are fine, and do not make a name together.
+    Name,
     /// It looks like an address, and is not one in the usual form.
     Address,
 }
@@ -40,22 +39,22 @@ impl fmt::Display for HostFault {
             HostFault::Empty => write!(f, "has no host; write one, as in http://example.com/"),
             HostFault::TooLong => write!(
                 f,
-                "has a host of more than {MAX_HOST_BYTES} bytes, which no name server knows"
+                "has a host of more than {MAX_HOST_BYTES} bytes in its xn-- form, which no name server knows"
             ),
             HostFault::Label => write!(
                 f,
-                "has a host with an empty part or one of over {MAX_LABEL_BYTES} bytes between its dots"
+                "has a host with an empty part, or with one of over {MAX_LABEL_BYTES} bytes in its xn-- form, between its dots"
             ),
             HostFault::Character('%') => {
                 write!(f, "has an escape (%) in its host; write the character itself")
             }
-            HostFault::Character(found) => write!(
-                f,
-                "has {found:?} in its host; a host has letters, digits, '-', '.' and '_' (others: write its xn-- form)"
-            ),
-            HostFault::Replaced(found) => write!(
-                f,
-                "has {found:?} in its host, which browsers replace by another character; write that one, or the xn-- form"
+            HostFault::Character(found) => {
+                f.write_str("has ")?;
+                put_letter(f, *found)?;
+                f.write_str(" in its host; a host has letters and digits of any script, '-', '.' and '_'")
+            }
+            HostFault::Name => f.write_str(
+                "has a host that no browser looks up: one of its parts begins with a mark, mixes directions of writing, or has an xn-- form that stands for no name",
             ),
             HostFault::Address => write!(
                 f,
@@ -65,26 +64,71 @@ impl fmt::Display for HostFault {
     }
 }
 
+/// Writes a character so that a person can tell which it is.
+fn put_letter(f: &mut fmt::Formatter<'_>, letter: char) -> fmt::Result {
+    let code = u32::from(letter);
+    match letter {
+        ' '..='~' => write!(f, "'{letter}'"),
+        _ if letter.is_alphanumeric() => write!(f, "'{letter}' (U+{code:04X})"),
+        _ => write!(f, "U+{code:04X}"),
+    }
+}
+
 impl std::error::Error for HostFault {}
 
-/// Tells whether `host` is plausible: a name (a dot may end it), an IPv4 address
-/// in dotted form, or an IPv6 address in brackets.
+/// Tells whether `host` can be looked up: a name (a dot may end it), an IPv4 address in dotted
+/// form, or an IPv6 address in brackets.
 ///
 /// # Errors
 /// [`HostFault`], the first that is found.
 pub fn check(host: &str) -> Result<(), HostFault> {
+    ascii(host).map(drop)
+}
+
+/// A host as browsers look it up: in lower case, labels outside ASCII in Punycode, a dot at the end
+/// if there is one. An IPv6 address is as it is.
+///
+/// # Errors
+/// [`HostFault`], the first that is found.
+pub fn ascii(host: &str) -> Result<Cow<'_, str>, HostFault> {
     if let Some(address) = host.strip_prefix('[') {
         let parsed = address.strip_suffix(']').and_then(|text| text.parse::<Ipv6Addr>().ok());
-        return parsed.map(|_| ()).ok_or(HostFault::Address);
+        return parsed.map(|_| host.into()).ok_or(HostFault::Address);
     }
-    let name = host.strip_suffix('.').unwrap_or(host);
+    let is_taken = |found: char| found.is_ascii_alphanumeric() || matches!(found, '-' | '.' | '_');
+    if let Some(found) = host.chars().find(|found| found.is_ascii() && !is_taken(*found)) {
+        return Err(HostFault::Character(found));
+    }
+    let looked_up = looked_up(host).ok_or_else(|| fault_of(host))?;
+    // Some characters stand for several, which may be of those that are not taken.
+    if !looked_up.chars().all(is_taken) {
+        return Err(fault_of(host));
+    }
+    check_name(looked_up.strip_suffix('.').unwrap_or(&looked_up))?;
+    Ok(looked_up)
+}
+
+/// What a browser makes of a name.
+fn looked_up(name: &str) -> Option<Cow<'_, str>> {
+    idna::domain_to_ascii_cow(name.as_bytes(), AsciiDenyList::URL).ok()
+}
+
+/// The first character that is at fault by itself.
+fn fault_of(host: &str) -> HostFault {
+    let mut text = [0; 4];
+    let mut foreign = host.chars().filter(|letter| !letter.is_ascii());
+    let is_wrong = |letter: &char| {
+        // Marks are fine behind a letter.
+        let alone = looked_up(letter.encode_utf8(&mut text)).is_some();
+        !alone && looked_up(&format!("a{letter}")).is_none()
+    };
+    foreign.find(is_wrong).map_or(HostFault::Name, HostFault::Character)
+}
+
+/// Checks a name in ASCII, without a dot at its end.
+fn check_name(name: &str) -> Result<(), HostFault> {
     if name.is_empty() {
         return Err(HostFault::Empty);
-    }
-    for found in name.chars() {
-        if !(found.is_ascii_alphanumeric() || matches!(found, '-' | '.' | '_')) {
-            check_foreign(found)?;
-        }
     }
     if name.len() > MAX_HOST_BYTES {
         return Err(HostFault::TooLong);
@@ -99,13 +143,15 @@ pub fn check(host: &str) -> Result<(), HostFault> {
     Ok(())
 }
 
-/// A character outside ASCII must be a letter or digit that is left as it is.
-fn check_foreign(found: char) -> Result<(), HostFault> {
-    if found.is_ascii() || !found.is_alphanumeric() {
-        return Err(HostFault::Character(found));
-    }
-    let inside = REPLACED.partition_point(|&bound| bound <= u32::from(found)) % 2 == 1;
-    if inside { Err(HostFault::Replaced(found)) } else { Ok(()) }
+/// Whether an event may name this host: one that [`check`] takes, or that earlier versions took
+/// and no browser looks up. A link that was once there stays.
+pub fn is_kept(host: &str) -> bool {
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let was_taken = |letter: char| {
+        let of_ascii = letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+        of_ascii || !letter.is_ascii() && letter.is_alphanumeric()
+    };
+    check(host).is_ok() || check_name(name).is_ok() && name.chars().all(was_taken)
 }
 
 /// Whether browsers take a name with this last part for an IPv4 address (WHATWG URL, "ends in a
@@ -116,11 +162,10 @@ fn is_number(label: &str) -> bool {
     digits || hex.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The form of a plausible host in which it is compared: lower case, labels
-/// outside ASCII in Punycode, no dot at the end; an IPv6 address as RFC 5952
-/// writes it, in brackets, or as the IPv4 address it maps.
+/// The form of a host in which it is compared: as browsers look it up, without a dot at the end; an
+/// IPv6 address as RFC 5952 writes it, in brackets, or as the IPv4 address it maps.
 ///
-/// A host that [`check`] refuses gives some text too, which is of no use.
+/// A host that [`check`] refuses gives its lower case, which is no other host's form.
 pub fn canonical(host: &str) -> String {
     if let Some(address) = host.strip_prefix('[') {
         let address = address.strip_suffix(']').unwrap_or(address);
@@ -132,107 +177,9 @@ pub fn canonical(host: &str) -> String {
             Err(_) => host.to_ascii_lowercase(),
         };
     }
-    let name = host.strip_suffix('.').unwrap_or(host);
-    let mut out = String::with_capacity(name.len() + 8);
-    for label in name.split('.') {
-        if !out.is_empty() {
-            out.push('.');
-        }
-        if label.is_ascii() {
-            out.extend(label.bytes().map(|byte| char::from(byte.to_ascii_lowercase())));
-        } else {
-            let lower: Vec<char> = label.chars().flat_map(char::to_lowercase).collect();
-            push_punycode(&lower, &mut out);
-        }
-    }
-    out
+    let form = looked_up(host).unwrap_or_else(|| host.to_lowercase().into());
+    form.strip_suffix('.').unwrap_or(&form).to_owned()
 }
-
-/// Appends a label as `xn--` and Punycode: RFC 3492, section 6.3, with its parameters.
-fn push_punycode(label: &[char], out: &mut String) {
-    const SKEW: u32 = 38;
-    const DAMP: u32 = 700;
-    const TMIN: u32 = 1;
-    const TMAX: u32 = 26;
-    const BASE: u32 = 36;
-    out.push_str("xn--");
-    let basic = label.iter().filter(|letter| letter.is_ascii()).count() as u32;
-    out.extend(label.iter().filter(|letter| letter.is_ascii()));
-    if basic > 0 {
-        out.push('-');
-    }
-    let (mut next, mut delta, mut bias, mut handled) = (128u32, 0u32, 72u32, basic);
-    // The digits a-z, then 0-9: those of base 36 turned by ten.
-    let digit = |value: u32| char::from_digit((value + 10) % BASE, BASE).unwrap_or('a');
-    // A label has at most 63 bytes when it is plausible; the wrapping is for those that are not.
-    while (handled as usize) < label.len() {
-        let later = label.iter().map(|&letter| u32::from(letter)).filter(|&code| code >= next);
-        let least = later.min().unwrap_or(next);
-        delta = delta.wrapping_add((least - next).wrapping_mul(handled + 1));
-        next = least;
-        for code in label.iter().map(|&letter| u32::from(letter)) {
-            delta = delta.wrapping_add(u32::from(code < next));
-            if code != next {
-                continue;
-            }
-            let mut rest = delta;
-            let mut weight = BASE;
-            loop {
-                let threshold = weight.saturating_sub(bias).clamp(TMIN, TMAX);
-                if rest < threshold {
-                    break;
-                }
-                out.push(digit(threshold + (rest - threshold) % (BASE - threshold)));
-                rest = (rest - threshold) / (BASE - threshold);
-                weight += BASE;
-            }
-            out.push(digit(rest));
-            delta /= if handled == basic { DAMP } else { 2 };
-            delta += delta / (handled + 1);
-            let mut steps = 0;
-            while delta > ((BASE - TMIN) * TMAX) / 2 {
-                delta /= BASE - TMIN;
-                steps += BASE;
-            }
-            bias = steps + (BASE - TMIN + 1) * delta / (delta + SKEW);
-            delta = 0;
-            handled += 1;
-        }
-        delta = delta.wrapping_add(1);
-        next += 1;
-    }
-}
-
-/// Letters and digits outside ASCII that browsers replace, join with the one
-/// before, or drop: each pair is a range, its end excluded. From the Unicode
-/// character database (14.0, and two ranges of 16 and 17): every letter, mark and
-/// number whose lower case is not its own NFKC form, that is the second of a
-/// canonical composition, or that is a filler.
-#[rustfmt::skip]
-const REPLACED: &[u32] = &[
-    0xaa, 0xbf, 0x130, 0x131, 0x132, 0x134, 0x13f, 0x141, 0x149, 0x14a, 0x17f, 0x180, 0x1c4, 0x1cd, 0x1f1,
-    0x1f4, 0x2b0, 0x2b9, 0x2e0, 0x2e5, 0x300, 0x305, 0x306, 0x30d, 0x30f, 0x310, 0x311, 0x312, 0x313, 0x315,
-    0x31b, 0x31c, 0x323, 0x329, 0x32d, 0x32f, 0x330, 0x332, 0x338, 0x339, 0x340, 0x346, 0x374, 0x375, 0x37a,
-    0x37b, 0x3d0, 0x3d7, 0x3f0, 0x3f3, 0x3f5, 0x3f6, 0x3f9, 0x3fa, 0x587, 0x588, 0x653, 0x656, 0x675, 0x679,
-    0x93c, 0x93d, 0x958, 0x960, 0x9be, 0x9bf, 0x9d7, 0x9e0, 0xa33, 0xa34, 0xa36, 0xa37, 0xa59, 0xa5c, 0xa5e,
-    0xa5f, 0xb3e, 0xb3f, 0xb56, 0xb5e, 0xbbe, 0xbbf, 0xbd7, 0xbd8, 0xc56, 0xc57, 0xcc2, 0xcc3, 0xcd5, 0xcd7,
-    0xd3e, 0xd3f, 0xd57, 0xd58, 0xdca, 0xdd0, 0xddf, 0xde0, 0xe33, 0xe34, 0xeb3, 0xeb4, 0xedc, 0xede, 0xf43,
-    0xf44, 0xf4d, 0xf4e, 0xf52, 0xf53, 0xf57, 0xf58, 0xf5c, 0xf5d, 0xf69, 0xf6a, 0xf73, 0xf74, 0xf75, 0xf7a,
-    0xf81, 0xf82, 0xf93, 0xf94, 0xf9d, 0xf9e, 0xfa2, 0xfa3, 0xfa7, 0xfa8, 0xfac, 0xfad, 0xfb9, 0xfba,
-    0x102e, 0x102f, 0x10fc, 0x10fd, 0x115f, 0x1176, 0x11a8, 0x11c3, 0x1b35, 0x1b36, 0x1d2c, 0x1d2f, 0x1d30,
-    0x1d3b, 0x1d3c, 0x1d4e, 0x1d4f, 0x1d6b, 0x1d78, 0x1d79, 0x1d9b, 0x1dc0, 0x1e9a, 0x1e9c, 0x1e9e, 0x1e9f,
-    0x1f71, 0x1f72, 0x1f73, 0x1f74, 0x1f75, 0x1f76, 0x1f77, 0x1f78, 0x1f79, 0x1f7a, 0x1f7b, 0x1f7c, 0x1f7d,
-    0x1f7e, 0x1fbb, 0x1fbc, 0x1fbe, 0x1fbf, 0x1fc9, 0x1fca, 0x1fcb, 0x1fcc, 0x1fd3, 0x1fd4, 0x1fdb, 0x1fdc,
-    0x1fe3, 0x1fe4, 0x1feb, 0x1fec, 0x1ff9, 0x1ffa, 0x1ffb, 0x1ffc, 0x2070, 0x209d, 0x2102, 0x2125, 0x2128,
-    0x212b, 0x212c, 0x2132, 0x2133, 0x214a, 0x2150, 0x2180, 0x2189, 0x24eb, 0x2c7c, 0x2c7e, 0x2d6f, 0x2d70,
-    0x3038, 0x303b, 0x3099, 0x309b, 0x309f, 0x30a0, 0x30ff, 0x3100, 0x3131, 0x3196, 0x3220, 0x322a, 0x3251,
-    0x32c0, 0xa69c, 0xa69e, 0xa770, 0xa771, 0xa7f1, 0xa7f5, 0xa7f8, 0xa7fa, 0xab5c, 0xab60, 0xab69, 0xab6a,
-    0xf900, 0xfa0e, 0xfa10, 0xfa11, 0xfa12, 0xfa13, 0xfa15, 0xfa1f, 0xfa20, 0xfa21, 0xfa22, 0xfa23, 0xfa25,
-    0xfa27, 0xfa2a, 0xfb1e, 0xfb1f, 0xfdfc, 0xfe70, 0xfe73, 0xfe74, 0xffdd, 0x10781, 0x107bb, 0x110ba,
-    0x110bb, 0x11127, 0x11128, 0x1133e, 0x1133f, 0x11357, 0x11358, 0x114b0, 0x114b1, 0x114ba, 0x114bb,
-    0x114bd, 0x114be, 0x115af, 0x115b0, 0x11930, 0x11931, 0x1ccf0, 0x1ccfa, 0x1d400, 0x1d800, 0x1ee00,
-    0x1f10b, 0x1fbf0, 0x1fbfa, 0x2f800, 0x2fa1e,
-];
 
 #[cfg(test)]
 mod tests {
@@ -276,16 +223,13 @@ mod tests {
             ("a%62", Character('%')),
             ("a!", Character('!')),
             ("ex\u{200d}ample.com", Character('\u{200d}')),
-            ("example。com", Character('。')),
-            ("ｅxample.com", Replaced('ｅ')),
-            ("\u{212a}elvin.example", Replaced('\u{212a}')),
-            ("ſtore.example", Replaced('ſ')),
-            ("①.example", Replaced('①')),
-            ("ª.example", Replaced('ª')),
-            ("İ.example", Replaced('İ')),
-            ("exam\u{3164}ple.com", Replaced('\u{3164}')),
-            ("\u{1d41a}.example", Replaced('\u{1d41a}')),
-            ("ﾃｽﾄ.jp", Replaced('ﾃ')),
+            ("℀.example", Character('℀')),
+            ("１２７.1", Address),
+            ("\u{bbe}.example", Name),
+            ("aא.example", Name),
+            ("xn--a.example", Name),
+            ("xn--0.pt", Name),
+            ("\u{ad}", Empty),
             ("2130706433", Address),
             ("0x7f.1", Address),
             ("127.1", Address),
@@ -303,6 +247,62 @@ mod tests {
         assert_eq!(check(&"a".repeat(64)), Err(Label));
         assert_eq!(check(&"a.".repeat(127)), Ok(()), "253 bytes and a dot at the end");
         assert_eq!(check(&"a.".repeat(128)), Err(TooLong));
+    }
+
+    #[test]
+    fn names_of_all_scripts_are_looked_up_as_browsers_do() {
+        for (host, form) in [
+            // Of the test names of ICANN, and others with marks that join the letter before.
+            ("உதாரணம்.பரிட்சை", "xn--zkc6cc5bi7f6e.xn--hlcj6aya9esc7a"),
+            ("ไทยแลนด์.ไทย", "xn--l3cfg9ap1osa4e.xn--o3cw4h"),
+            ("उदाहरण.परीक्षा", "xn--p1b6ci4b4b3a.xn--11b5bs3a9aj6g"),
+            ("مثال.إختبار", "xn--mgbh0fb.xn--kgbechtv"),
+            ("παράδειγμα.δοκιμή", "xn--hxajbheg2az3al.xn--jxalpdlp"),
+            ("faß.de", "xn--fa-hia.de"),
+            ("Bücher.EXAMPLE.", "xn--bcher-kva.example."),
+            ("ｅxample。com", "example.com"),
+            ("\u{212a}elvin.example", "kelvin.example"),
+            ("exam\u{ad}ple.com", "example.com"),
+            ("１２７.0.0.1", "127.0.0.1"),
+            ("☃.example", "xn--n3h.example"),
+            // A joiner where a script needs it.
+            ("क्\u{200d}ष.example", "xn--11b2ezcw70k.example"),
+            ("نامه\u{200c}ای.com", "xn--mgba3gch31f060k.com"),
+            ("a--b.example", "a--b.example"),
+            ("-a-.example", "-a-.example"),
+        ] {
+            assert_eq!(ascii(host).as_deref(), Ok(form), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_shows_the_letter() {
+        for (host, told) in [
+            ("a b", "has ' ' in its host;"),
+            ("℀.example", "has U+2100 in its host;"),
+            ("a\u{378}.example", "has U+0378 in its host;"),
+        ] {
+            let fault = check(host).expect_err(host).to_string();
+            assert!(fault.starts_with(told), "{fault}");
+            assert!(!fault.contains("\\u{"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_earlier_versions_took_is_kept_and_nothing_else() {
+        for host in ["\u{bbe}.example", "aא.example", "xn--a.example", "ﾃｽﾄ.jp", "bücher.de"]
+        {
+            assert!(is_kept(host), "{host}");
+        }
+        let long = "я".repeat(30);
+        for host in [&*long, "example.com", "ｅxample.com"] {
+            assert!(is_kept(host), "{host}");
+        }
+        for host in ["", "a b", "a%62", "a!", "2130706433", "a..b", "aא.1", "[::1", "℀.example"]
+        {
+            assert!(!is_kept(host), "{host}");
+        }
+        assert_eq!(canonical("Aא.example"), "aא.example");
     }
 
     /// The Punycode is that of Python's codec.
@@ -324,18 +324,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_table_is_in_order() {
-        assert!(REPLACED.is_sorted_by(|a, b| a < b));
-        assert_eq!(REPLACED.len() % 2, 0);
-    }
-
     proptest! {
         #[test]
         fn no_host_panics_and_the_form_is_its_own(host in "\\PC{0,80}") {
             let form = canonical(&host);
             if check(&host).is_ok() {
                 prop_assert!(form.is_ascii());
+                prop_assert!(is_kept(&host));
                 prop_assert_eq!(canonical(&form), form);
             }
         }

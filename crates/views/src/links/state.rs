@@ -118,10 +118,9 @@ impl Folded {
         match looked {
             Some(StoredTarget::Plain) => Lookup::Found,
             Some(StoredTarget::Encoded(text)) => {
-                // Folded URLs have been checked.
-                let target = std::str::from_utf8(&text).ok().and_then(|t| url::check(t).ok());
-                target.map_or(Lookup::Unknown, |target| {
-                    target.push_location(location);
+                // Folded URLs have been checked, and are text.
+                std::str::from_utf8(&text).map_or(Lookup::Unknown, |text| {
+                    url::push_location(text, location);
                     Lookup::Found
                 })
             }

@@ -34,7 +34,7 @@ impl TargetRule {
 
     /// Whether a URL can be sent in a header unchanged, and the verdict on it.
     pub(super) fn judge_url(&self, text: &str) -> Result<(bool, TargetVerdict), UrlFault> {
-        let target = url::check(text)?;
+        let target = url::kept(text)?;
         Ok((plainness(&target, text), self.judge(&target)))
     }
 }

@@ -1,8 +1,9 @@
 //! The URL a link leads to: what is allowed, and how it stands in a `Location`.
 //!
-//! The text is kept as it was written. Only on its way into a header is every
-//! byte outside visible ASCII percent-encoded, and so are `"`, `<`, `>`, `^`,
-//! `` ` ``, `{`, `|` and `}`, which RFC 3986 gives no place in a URL.
+//! The text is kept as it was written. On its way into a header the scheme gets lower case, a host
+//! outside ASCII the form that browsers look up, and every other byte outside visible ASCII is
+//! percent-encoded. So are `"`, `<`, `>`, `\`, `^`, `` ` ``, `{`, `|` and `}`, which RFC 3986 gives
+//! no place in a URL.
 
 use super::hostname::{self, HostFault};
 use std::fmt;
@@ -90,6 +91,25 @@ impl std::error::Error for UrlFault {}
 /// # Errors
 /// [`UrlFault`]; length is judged before characters, and both before the parts of the URL.
 pub fn check(text: &str) -> Result<Target<'_>, UrlFault> {
+    let target = read(text)?;
+    hostname::check(target.host).map_err(UrlFault::Host)?;
+    target.has_port()
+}
+
+/// Reads the target of an event, which an earlier version may have taken.
+///
+/// # Errors
+/// [`UrlFault`].
+pub fn kept(text: &str) -> Result<Target<'_>, UrlFault> {
+    let target = read(text)?;
+    if !hostname::is_kept(target.host) {
+        hostname::check(target.host).map_err(UrlFault::Host)?;
+    }
+    target.has_port()
+}
+
+/// All that is the same for both but the port, which is 0 if it is wrong.
+fn read(text: &str) -> Result<Target<'_>, UrlFault> {
     if text.is_empty() {
         return Err(UrlFault::Empty);
     }
@@ -115,12 +135,14 @@ pub fn check(text: &str) -> Result<Target<'_>, UrlFault> {
     if userinfo.is_some() {
         return Err(UrlFault::Userinfo);
     }
-    hostname::check(host).map_err(UrlFault::Host)?;
-    let port = parts.port().ok_or(UrlFault::Port)?;
-    Ok(Target { text, host, port })
+    Ok(Target { text, host, port: parts.port().unwrap_or(0) })
 }
 
 impl<'a> Target<'a> {
+    fn has_port(self) -> Result<Target<'a>, UrlFault> {
+        if self.port == 0 { Err(UrlFault::Port) } else { Ok(self) }
+    }
+
     /// The URL as it was written.
     pub fn text(&self) -> &'a str {
         self.text
@@ -154,16 +176,51 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Appends a text that [`check`] once accepted as the value of a `Location`
-/// header: its scheme in lower case, what is not visible ASCII percent-encoded.
-/// Of any text it makes visible ASCII, so no header can be injected. By hand, as every redirect
-/// that is not answered from what was kept writes one.
+/// Appends a text that [`check`] once accepted as the value of a `Location` header: its scheme in
+/// lower case, a host outside ASCII as browsers look it up, what is not visible ASCII
+/// percent-encoded. Of any text it makes visible ASCII, so no header can be injected.
 pub fn push_location(text: &str, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.reserve(text.len());
     let scheme_bytes = text.find(':').unwrap_or(0);
-    for (at, &byte) in text.as_bytes().iter().enumerate() {
-        let byte = if at < scheme_bytes { byte.to_ascii_lowercase() } else { byte };
+    let (scheme, rest) = text.split_at(scheme_bytes);
+    push_encoded(&scheme.to_ascii_lowercase(), out);
+    let host = UrlParts::of(text).map_or("", |parts| parts.authority.host);
+    let foreign = Some(host).filter(|host| !host.is_ascii());
+    let looked_up = foreign.and_then(|host| hostname::ascii(host).ok());
+    match (looked_up, rest.split_once(host)) {
+        (Some(looked_up), Some((before, behind))) => {
+            push_encoded(before, out);
+            push_encoded(&looked_up, out);
+            push_encoded(behind, out);
+        }
+        _ => push_encoded(rest, out),
+    }
+}
+
+/// A `Location` with another query behind its own, before its fragment.
+pub fn with_query(location: &str, query: &str) -> String {
+    let (url, fragment) = match location.split_once('#') {
+        Some((url, fragment)) => (url, Some(fragment)),
+        None => (location, None),
+    };
+    let mut out = url.as_bytes().to_vec();
+    match url.split_once('?') {
+        None => out.push(b'?'),
+        Some((_, own)) if own.is_empty() || own.ends_with('&') => {}
+        Some(_) => out.push(b'&'),
+    }
+    push_encoded(query, &mut out);
+    if let Some(fragment) = fragment {
+        out.push(b'#');
+        out.extend_from_slice(fragment.as_bytes());
+    }
+    out.into_iter().map(char::from).collect()
+}
+
+/// By hand, as every redirect that is not answered from what was kept writes one.
+fn push_encoded(text: &str, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text.as_bytes() {
         let unsafe_here =
             matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}');
         if byte.is_ascii_graphic() && !unsafe_here {
@@ -196,12 +253,7 @@ mod tests {
             ("http://h/%zz%20", "h", 80, "http://h/%zz%20"),
             ("http://h/\"<>^`{|}'[]", "h", 80, "http://h/%22%3C%3E%5E%60%7B%7C%7D'[]"),
             ("http://h/\u{202e}", "h", 80, "http://h/%E2%80%AE"),
-            (
-                "http://例え.jp/ü?q=ü#f",
-                "例え.jp",
-                80,
-                "http://%E4%BE%8B%E3%81%88.jp/%C3%BC?q=%C3%BC#f",
-            ),
+            ("http://例え.jp/ü?q=ü#f", "例え.jp", 80, "http://xn--r8jz45g.jp/%C3%BC?q=%C3%BC#f"),
         ] {
             let target = check(text).unwrap_or_else(|fault| panic!("{text} {fault}"));
             assert_eq!((target.host(), target.port()), (host, port), "{text}");
@@ -264,7 +316,8 @@ mod tests {
             ("http://ex%61mple.com/", Host(HostFault::Character('%'))),
             ("http://a..b/", Host(HostFault::Label)),
             ("http://2130706433/", Host(HostFault::Address)),
-            ("http://exa\u{ff4d}ple.com/", Host(HostFault::Replaced('\u{ff4d}'))),
+            ("http://exa\u{2100}ple.com/", Host(HostFault::Character('\u{2100}'))),
+            ("http://aא.example/", Host(HostFault::Name)),
         ] {
             assert_eq!(check(text), Err(fault), "{text}");
             let words = fault.to_string();
@@ -272,6 +325,36 @@ mod tests {
                 words.starts_with("has ") || words.starts_with("must ") || words.starts_with("is ")
             );
             assert!(words.chars().all(|letter| !letter.is_control()), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_earlier_versions_took_is_still_a_target() {
+        let old = "HTTPS://xn--a.aא.example:99/ü";
+        assert_eq!(check(old), Err(UrlFault::Host(HostFault::Name)));
+        let target = kept(old).expect("kept");
+        assert_eq!((target.host(), target.port()), ("xn--a.aא.example", 99));
+        assert_eq!(target.location(), "https://xn--a.a%D7%90.example:99/%C3%BC");
+        for (text, fault) in [
+            ("javascript:x", UrlFault::Scheme),
+            ("http://aא.example:0/", UrlFault::Port),
+            ("http://2130706433/", UrlFault::Host(HostFault::Address)),
+        ] {
+            assert_eq!(kept(text), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_put_behind_the_own_one() {
+        for (location, query, expected) in [
+            ("http://h", "a=1", "http://h?a=1"),
+            ("http://h/x#f", "a=1&b=2", "http://h/x?a=1&b=2#f"),
+            ("http://h/?x=1", "a", "http://h/?x=1&a"),
+            ("http://h/?x=1&", "a", "http://h/?x=1&a"),
+            ("http://h/?#f?g", "a", "http://h/?a#f?g"),
+            ("http://h/#f?g", "a<\r", "http://h/?a%3C%0D#f?g"),
+        ] {
+            assert_eq!(with_query(location, query), expected);
         }
     }
 

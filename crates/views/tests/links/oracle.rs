@@ -85,7 +85,7 @@ impl Oracle {
 
     fn create(&mut self, entry: &Entry, code: Code, data: &Value) -> Option<()> {
         let url = data.get("url")?.as_str()?.to_owned();
-        url::check(&url).ok()?;
+        url::kept(&url).ok()?;
         let chosen = data.get("chosen")?.as_str()?;
         let known = ["automatic", "alias", "deterministic"].contains(&chosen);
         optional_number(data.get("number"))?;
@@ -116,7 +116,7 @@ impl Oracle {
         }
         if let Some(url) = given(data, "url") {
             link.url = url.as_str()?.to_owned();
-            url::check(&link.url).ok()?;
+            url::kept(&link.url).ok()?;
         }
         if let Some(enabled) = given(data, "enabled") {
             link.status = if enabled.as_bool()? { Status::Enabled } else { Status::Disabled };

@@ -15,7 +15,7 @@ mod visit;
 mod visitor;
 
 pub(crate) use path::{RedirectContext, fast_path};
-pub(crate) use refusal::{deleted, unknown, with_error};
+pub(crate) use refusal::{deleted, unknown, unknown_to_visitors, with_error};
 pub(crate) use visitor::{VisitorKeys, kept_file as visitor_key_file};
 
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_host::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape,
-    TicketState, Varying, Word, erase,
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Headers, Outcome,
+    Shape, TicketState, Varying, Word, erase,
 };
 use wellspring_host::ingest::{IngestContext, Intake, intake_at};
 use wellspring_host::view::{Live, ViewSlot};
@@ -94,6 +94,16 @@ enum VisitKind {
     Look,
 }
 
+/// Whether a browser or a program fetches a link that nobody has followed yet: ahead of a click, or
+/// to show what is behind it.
+fn is_fetched_ahead(headers: &Headers<'_>) -> bool {
+    const AHEAD: [&[u8]; 3] = [b"prefetch", b"prerender", b"preview"];
+    let is_ahead = |word: &[u8]| AHEAD.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let says = |value: &[u8]| value.split(|byte| !byte.is_ascii_alphanumeric()).any(is_ahead);
+    let names = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+    names.iter().any(|name| headers.get(name).is_some_and(says))
+}
+
 impl Redirects {
     /// The view of links. Missing while the log is being emptied.
     fn renew(&mut self) {
@@ -149,6 +159,9 @@ impl FastPath for Redirects {
         if head.method == "HEAD" {
             return Ok(VisitKind::Look);
         }
+        if is_fetched_ahead(&head.headers) {
+            return Ok(VisitKind::Look);
+        }
         let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
         Ok(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer })))
     }
@@ -193,7 +206,7 @@ impl FastPath for Redirects {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wellspring_host::fast::{AnyFastPath, AnyTicket, Headers, Seat, Stack};
+    use wellspring_host::fast::{AnyFastPath, AnyTicket, Seat, Stack};
     use wellspring_host::http::Host;
     use wellspring_host::http::server::Server;
     use wellspring_host::names::MAIN;

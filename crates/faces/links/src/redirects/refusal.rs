@@ -24,6 +24,12 @@ pub(crate) fn unknown(code: Code) -> Box<Problem> {
     problems::LINK_NOT_FOUND.because(format!("there is no link {code}"))
 }
 
+/// The answer to a visitor of an unknown code, who may have meant something else of this server.
+pub(crate) fn unknown_to_visitors(code: Code) -> Box<Problem> {
+    let detail = format!("there is no link {code}; GET /openapi.json lists what else is here");
+    problems::LINK_NOT_FOUND.because(detail)
+}
+
 /// The answer for a deleted link.
 pub(crate) fn deleted(code: Code) -> Box<Problem> {
     problems::LINK_DELETED.because(format!("the link {code} has been deleted"))
@@ -33,7 +39,7 @@ pub(crate) fn deleted(code: Code) -> Box<Problem> {
 pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> {
     let (kind, what) = match lookup {
         Lookup::Found => return Ok(()),
-        Lookup::Unknown => return Err(unknown(code)),
+        Lookup::Unknown => return Err(unknown_to_visitors(code)),
         Lookup::Deleted => return Err(deleted(code)),
         Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
