@@ -55,15 +55,17 @@ impl LinkRequest {
 
 /// Parses the body of `POST /api/urls`. A missing URL is empty; the URL is not checked here.
 pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
-    const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, tags";
+    const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, max_clicks, tags";
     document(body, |cursor| {
         let start = cursor.at();
         let (mut url, mut alias, mut deterministic) = (None, None, None);
-        let (mut expires_at_us, mut expires_in_s, mut tags) = (None, None, None);
+        let (mut expires_at_us, mut expires_in_s) = (None, None);
+        let (mut max_clicks, mut tags) = (None, None);
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "url" | "alias" | "deterministic" | "expires_at" | "expires_in_s" | "tags"
+                "url" | "alias" | "deterministic" | "expires_at" | "expires_in_s"
+                | "max_clicks" | "tags"
                     if value.null()? =>
                 {
                     Ok(())
@@ -73,6 +75,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
                 "deterministic" => once(&mut deterministic, at, value.boolean()?),
                 "expires_at" => once(&mut expires_at_us, at, read_moment(value)?),
                 "expires_in_s" => once(&mut expires_in_s, at, read_life(value)?),
+                "max_clicks" => once(&mut max_clicks, at, read_max_clicks(value)?),
                 "tags" => once(&mut tags, at, read_tags(value)?),
                 _ => unknown(at, KNOWN),
             }
@@ -92,17 +95,18 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
             return beside("expires_in_s", "expires_at");
         }
         let (url, tags) = (url.unwrap_or_default(), tags.unwrap_or_default());
-        let link = Create { url, naming, expires_at_us, tags };
+        let link = Create { url, naming, expires_at_us, max_clicks, tags };
         Ok(LinkRequest { link, life_s: expires_in_s })
     })
 }
 
 /// Parses the body of `PATCH /api/urls/{code}`.
 pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
-    const KNOWN: &str = "url, enabled, expires_at, tags";
+    const KNOWN: &str = "url, enabled, expires_at, max_clicks, tags";
     document(body, |cursor| {
         let start = cursor.at();
         let (mut url, mut enabled, mut expires_at_us, mut tags) = (None, None, None, None);
+        let mut max_clicks = None;
         cursor.object(|key, value| {
             let at = value.at();
             match key {
@@ -112,16 +116,23 @@ pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
                     let moment_us = if value.null()? { None } else { Some(read_moment(value)?) };
                     once(&mut expires_at_us, at, moment_us)
                 }
+                "max_clicks" => {
+                    let most = if value.null()? { None } else { Some(read_max_clicks(value)?) };
+                    once(&mut max_clicks, at, most)
+                }
                 "tags" => once(&mut tags, at, read_tags(value)?),
                 _ => unknown(at, KNOWN),
             }
         })?;
-        let nothing =
-            url.is_none() && enabled.is_none() && expires_at_us.is_none() && tags.is_none();
+        let nothing = url.is_none()
+            && enabled.is_none()
+            && expires_at_us.is_none()
+            && max_clicks.is_none()
+            && tags.is_none();
         if nothing {
             return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
-        Ok(Change { code, url, enabled, expires_at_us, tags })
+        Ok(Change { code, url, enabled, expires_at_us, max_clicks, tags })
     })
 }
 
@@ -143,6 +154,14 @@ fn read_life(value: &mut Cursor<'_>) -> Outcome<u64> {
     match value.u64()? {
         seconds @ 1..=MAX_LIFE_S => Ok(seconds),
         _ => rule(at, format!("must be from 1 to {MAX_LIFE_S}")),
+    }
+}
+
+fn read_max_clicks(value: &mut Cursor<'_>) -> Outcome<u32> {
+    let at = value.at();
+    match u32::try_from(value.u64()?) {
+        Ok(most) if most > 0 => Ok(most),
+        _ => rule(at, format!("must be from 1 to {}", u32::MAX)),
     }
 }
 
@@ -199,8 +218,13 @@ mod tests {
     #[test]
     fn a_link_needs_no_more_than_its_url() {
         let url = "http://example.com/test".to_owned();
-        let plain =
-            Create { url, naming: Naming::Automatic, expires_at_us: None, tags: Vec::new() };
+        let plain = Create {
+            url,
+            naming: Naming::Automatic,
+            expires_at_us: None,
+            max_clicks: None,
+            tags: Vec::new(),
+        };
         assert_eq!(create(r#"{"url":"http://example.com/test"}"#), plain);
         let nulls = r#"{"url":"http://example.com/test","alias":null,"deterministic":null,
             "expires_at":null,"expires_in_s":null,"tags":null}"#;
@@ -245,6 +269,9 @@ mod tests {
             (r#"{"expires_in_s":3155760001}"#, 422, "expires_in_s"),
             (r#"{"expires_in_s":-1}"#, 422, "expires_in_s"),
             (r#"{"expires_in_s":1,"expires_at":"2027-01-01"}"#, 422, "expires_in_s"),
+            (r#"{"max_clicks":0}"#, 422, "max_clicks"),
+            (r#"{"max_clicks":4294967296}"#, 422, "max_clicks"),
+            (r#"{"max_clicks":"3"}"#, 422, "max_clicks"),
             (r#"{"tags":"a"}"#, 422, "tags"),
             (r#"{"tags":["a",1]}"#, 422, "tags[1]"),
             (r#"{"tags":["a","b","a"]}"#, 422, "tags[2]"),
@@ -264,7 +291,14 @@ mod tests {
     fn a_change_tells_never_from_not_changed() {
         let code = Code::parse(b"Yci").unwrap();
         let change = |body: &str| read_change(body.as_bytes(), code).expect(body);
-        let nothing = Change { code, url: None, enabled: None, expires_at_us: None, tags: None };
+        let nothing = Change {
+            code,
+            url: None,
+            enabled: None,
+            expires_at_us: None,
+            max_clicks: None,
+            tags: None,
+        };
         let never = change(r#"{"expires_at":null}"#);
         assert_eq!(never, Change { expires_at_us: Some(None), ..nothing.clone() });
         let past = change(r#"{"expires_at":"1970-01-01"}"#);

@@ -108,7 +108,7 @@ pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
     match outcome {
         Outcome::Created(code) => Some(CreateOutcome::Now(code)),
         Outcome::Existing(code) => Some(CreateOutcome::Before(code)),
-        Outcome::Changed(_) | Outcome::Deleted(_) => None,
+        Outcome::Changed(_) | Outcome::Deleted(_) | Outcome::Clicked(_) => None,
     }
 }
 

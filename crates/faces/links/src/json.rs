@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use wellspring_host::clock::push_rfc3339;
-use wellspring_host::wire::json::{Rfc3339, push_string, push_tags};
+use wellspring_host::wire::json::{Rfc3339, push_string, push_tags, push_u64};
 use wellspring_views::links::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 
 /// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
@@ -16,6 +16,10 @@ pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
     if let Some(moment_us) = link.expires_at_us {
         out.extend_from_slice(b",\"expires_at\":");
         push_moment(out, moment_us);
+    }
+    if let Some(most) = link.max_clicks {
+        out.extend_from_slice(b",\"max_clicks\":");
+        push_u64(out, most.into());
     }
     if !link.tags.is_empty() {
         push_tags(out, link.tags.iter().map(String::as_str));
@@ -35,6 +39,8 @@ pub(super) struct DetailsDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<bool>,
     expires_at: Option<Rfc3339>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_clicks: Option<u32>,
     tags: &'a [String],
     visitors: u64,
     bots: u64,
@@ -53,6 +59,7 @@ impl<'a> DetailsDocument<'a> {
             enabled: link.status == Status::Enabled,
             refused: (link.verdict == TargetVerdict::Refused).then_some(true),
             expires_at: link.expires_at_us.map(Rfc3339),
+            max_clicks: link.max_clicks,
             tags: &link.tags,
             visitors: link.visitors,
             bots: link.bots,
@@ -177,6 +184,7 @@ mod tests {
             created: 7,
             status: Status::Enabled,
             expires_at_us: None,
+            max_clicks: None,
             verdict: TargetVerdict::Followed,
             tags: Vec::new(),
             clicks: 3,

@@ -10,6 +10,7 @@ mod create;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzed;
 mod json;
+mod limited;
 mod problems;
 mod qr;
 mod read;
@@ -104,10 +105,10 @@ impl Face for LinkFace {
             .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
         GET "/{code}" Main Public redirect: "Redirects to a link's target and counts the click."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
-            .fails[VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+            .fails[APPENDING, VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
         GET "/{code}/" Main Public redirect: "The same: some programs add the slash."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
-            .fails[VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+            .fails[APPENDING, VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
 
     fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), SetupError> {

@@ -3,7 +3,7 @@
 
 use super::LinkFace;
 use super::redirects::unknown_to_visitors;
-use super::{CODE, host_of, refusal};
+use super::{CODE, host_of, limited, refusal};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response, fast};
@@ -37,7 +37,12 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
     if (links.host.routes.is_reserved())(request.param()) {
         return Err(unknown_to_visitors(code));
     }
-    let mut answer = fast::serve(&links.host, &mut request, &format!("/{code}")).await;
+    let live = links.live()?;
+    let mut answer = if live.folded().is_some_and(|folded| folded.is_limited(code)) {
+        limited::follow(&links, &live, &request, code).await?
+    } else {
+        fast::serve(&links.host, &mut request, &format!("/{code}")).await
+    };
     let query = request.uri.query().filter(|query| !query.is_empty());
     if let Some(query) = query.filter(|_| links.settings.passes_query) {
         let mut headers = answer.headers.iter_mut();

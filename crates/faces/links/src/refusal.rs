@@ -23,6 +23,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
         Refusal::Reserved(_) => problems::ALIAS_RESERVED.because(detail).field("alias"),
         Refusal::Unknown(code) => unknown(code),
         Refusal::Deleted(code) => deleted(code),
+        Refusal::UsedUp(_) => problems::LINK_EXPIRED.because(detail),
         Refusal::Url(fault) => target::of_fault(fault),
         Refusal::Tags => problem::INVALID.because(detail).field("tags"),
         Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),

@@ -125,3 +125,57 @@ fn a_query_is_passed_on_where_a_setting_says_so() {
         }
     }
 }
+
+/// Follows a link by many clients at once; returns how often it redirected.
+fn follow_at_once(server: &Server, code: &str, clients: usize, times: usize) -> usize {
+    let follow_often = || {
+        let mut client = server.client();
+        let answers = (0..times).map(|_| follow(&mut client, code).unwrap());
+        let told = answers.map(|answer| match answer.status {
+            302 => 1,
+            410 => 0,
+            status => panic!("{status}: {}", answer.text()),
+        });
+        told.sum::<usize>()
+    };
+    std::thread::scope(|scope| {
+        let following: Vec<_> = (0..clients).map(|_| scope.spawn(follow_often)).collect();
+        following.into_iter().map(|it| it.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn a_link_with_a_maximum_redirects_exactly_so_often() {
+    for lean in BOTH_LOOPS {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start_in(dir.path(), &lean);
+        let mut client = server.client();
+        let link = json!({"url": "http://bücher.example/", "alias": "few", "max_clicks": 25});
+        assert_eq!(create(&mut client, &link)["max_clicks"], 25);
+        leads_to(&follow(&mut client, "few").unwrap(), "http://xn--bcher-kva.example/");
+        leads_to(&head_of(&mut server.client(), "/few").unwrap(), "http://xn--bcher-kva.example/");
+        let ahead = client.call("GET", "/few", &[("Sec-Purpose", "prefetch")], b"").unwrap();
+        assert_eq!(ahead.status, 302);
+        assert_eq!(follow_at_once(&server, "few", 4, 2), 8);
+        assert_eq!(clicks(&mut client, "few"), 10);
+        // What was answered is on disk.
+        server.kill();
+        let server = Server::start_in(dir.path(), &lean);
+        let mut client = server.client();
+        assert_eq!(follow_at_once(&server, "few", 5, 6), 15);
+        refused(&follow(&mut client, "few").unwrap(), EXPIRED);
+        let told = follow(&mut client, "few").unwrap().text();
+        assert!(told.contains("as often as it may be"), "{told}");
+        assert_eq!(head_of(&mut server.client(), "/few").unwrap().status, 410);
+        let details = details(&mut client, "few");
+        assert_eq!((&details["clicks"], &details["max_clicks"]), (&json!(25), &json!(25)));
+        change(&mut client, "few", &json!({"max_clicks": 27}));
+        assert_eq!(follow_at_once(&server, "few", 3, 2), 2);
+        change(&mut client, "few", &json!({"max_clicks": null}));
+        assert_eq!(follow_at_once(&server, "few", 2, 2), 4);
+        assert_eq!(clicks(&mut client, "few"), 31);
+        change(&mut client, "few", &json!({"max_clicks": 40, "enabled": false}));
+        refused(&follow(&mut client, "few").unwrap(), DISABLED);
+        assert_eq!(clicks(&mut client, "few"), 31);
+    }
+}

@@ -22,6 +22,8 @@ pub struct Details {
     pub status: Status,
     /// Expiry, µs since 1970 UTC.
     pub expires_at_us: Option<u64>,
+    /// How often it may be followed.
+    pub max_clicks: Option<u32>,
     /// Whether the settings allow its target.
     pub verdict: TargetVerdict,
     /// Its tags.
@@ -148,6 +150,7 @@ impl Folded {
             created: record.created,
             status: record.status,
             expires_at_us: record.expires_at_us,
+            max_clicks: record.max_clicks,
             verdict: record.verdict,
             tags: record.tags,
             clicks: clicks.map_or(0, |clicks| clicks.total()),

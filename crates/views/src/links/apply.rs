@@ -27,7 +27,9 @@ impl Links {
 
     fn created(&mut self, event: &impl LogEvent, code: Code, created: CreatedData<'_>) {
         let position = event.position();
-        let fine = tags_are_fine(&created.tags) && time_is_fine(created.expires_at_us);
+        let fine = tags_are_fine(&created.tags)
+            && time_is_fine(created.expires_at_us)
+            && created.max_clicks != Some(0);
         if self.folded.find(code).is_some() || !fine {
             return;
         }
@@ -39,6 +41,7 @@ impl Links {
             created: position,
             changed: position,
             expires_at_us: created.expires_at_us,
+            max_clicks: created.max_clicks,
             url: created.url.into_owned(),
             plain,
             verdict,
@@ -48,9 +51,10 @@ impl Links {
     }
 
     fn changed(&mut self, event: &impl LogEvent, code: Code, changed: ChangedData<'_>) {
-        let ChangedData { url, enabled, expires_at_us, tags } = changed;
+        let ChangedData { url, enabled, expires_at_us, max_clicks, tags } = changed;
         let fine = tags.as_ref().is_none_or(|tags| tags_are_fine(tags))
-            && time_is_fine(expires_at_us.flatten());
+            && time_is_fine(expires_at_us.flatten())
+            && max_clicks != Some(Some(0));
         if !fine {
             return;
         }
@@ -60,6 +64,7 @@ impl Links {
         self.update(event, code, |record| {
             record.url = url.map_or_else(|| std::mem::take(&mut record.url), Cow::into_owned);
             record.expires_at_us = expires_at_us.unwrap_or(record.expires_at_us);
+            record.max_clicks = max_clicks.unwrap_or(record.max_clicks);
             record.tags = tags.unwrap_or_else(|| std::mem::take(&mut record.tags));
             record.status = match enabled {
                 Some(true) => Status::Enabled,

@@ -2,15 +2,16 @@
 //! are not folded yet.
 
 use super::apply::{tags_are_fine, time_is_fine};
+use super::clicks::Clicks;
 use super::event::{
-    CREATED, ChangedData, CodeOrigin, CreatedData, DELETED, FOUND, Fact, Key, LINK_TAG, OPENED,
-    OPENED_TAG,
+    CLICKED, CLICKED_TAG, CREATED, ChangedData, CodeOrigin, CreatedData, DELETED, FOUND, Fact, Key,
+    LINK_TAG, OPENED, OPENED_TAG,
 };
 use super::record::Status;
 use super::state::{CodeOrder, Folded};
 use super::url::{self, UrlFault};
 use super::{Code, TargetRule, digest};
-use crate::view::{Decision, LogEvent, Ticket};
+use crate::view::{Decision, LogEvent, Ticket, event};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -38,6 +39,8 @@ pub struct Create {
     pub naming: Naming,
     /// Expiry, µs since 1970 UTC.
     pub expires_at_us: Option<u64>,
+    /// How often it may be followed, from once.
+    pub max_clicks: Option<u32>,
     /// At most [`MAX_TAGS`](super::MAX_TAGS), all different.
     pub tags: Vec<String>,
 }
@@ -53,6 +56,8 @@ pub struct Change {
     pub enabled: Option<bool>,
     /// The new expiry; `Some(None)`: never.
     pub expires_at_us: Option<Option<u64>>,
+    /// How often it may be followed, clicks so far included; `Some(None)`: any number of times.
+    pub max_clicks: Option<Option<u32>>,
     /// All its tags from now on.
     pub tags: Option<Vec<String>>,
 }
@@ -68,6 +73,13 @@ pub enum Command {
     Delete {
         /// The link.
         code: Code,
+    },
+    /// Follows a link that may be followed a number of times only.
+    Click {
+        /// The link.
+        code: Code,
+        /// The data of the click's event.
+        data: Vec<u8>,
     },
 }
 
@@ -97,6 +109,8 @@ pub enum Outcome {
     Changed(Code),
     /// The link was deleted.
     Deleted(Code),
+    /// The link was followed.
+    Clicked(Code),
 }
 
 /// Why a command is refused.
@@ -110,6 +124,8 @@ pub enum Refusal {
     Unknown(Code),
     /// The link was deleted.
     Deleted(Code),
+    /// The link has been followed as often as it may be.
+    UsedUp(Code),
     /// The URL is not allowed for a link.
     Url(UrlFault),
     /// There are too many tags, one is too long, or one is repeated.
@@ -129,6 +145,9 @@ impl fmt::Display for Refusal {
             Refusal::Reserved(code) => write!(f, "the alias {code} is reserved; choose another"),
             Refusal::Unknown(code) => write!(f, "no link has the code {code}"),
             Refusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
+            Refusal::UsedUp(code) => {
+                write!(f, "the link {code} has been followed as often as it may be")
+            }
             Refusal::Url(fault) => fault.fmt(f),
             Refusal::Tags => write!(
                 f,
@@ -162,6 +181,8 @@ pub struct Staged {
     next: u64,
     /// Each link's pending decisions, oldest first.
     links: HashMap<Code, Vec<Pending>>,
+    /// Each link's pending clicks.
+    clicks: HashMap<Code, Vec<Ticket>>,
     of_ticket: HashMap<Ticket, Vec<Code>>,
 }
 
@@ -200,7 +221,9 @@ impl ExpectedState<'_> {
 pub(super) fn remember(outcome: Outcome) -> Option<Event> {
     match outcome {
         Outcome::Existing(code) => Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}")),
-        Outcome::Created(_) | Outcome::Changed(_) | Outcome::Deleted(_) => None,
+        Outcome::Created(_) | Outcome::Changed(_) | Outcome::Deleted(_) | Outcome::Clicked(_) => {
+            None
+        }
     }
 }
 
@@ -227,6 +250,7 @@ pub(super) fn decide(
     match command {
         Command::Create(create) => decide_create(&ahead, context, create),
         Command::Change(change) => decide_change(&ahead, change),
+        Command::Click { code, data } => decide_click(&ahead, *code, data),
         Command::Delete { code } => {
             ahead.alive(*code)?;
             Ok(Decision {
@@ -236,6 +260,29 @@ pub(super) fn decide(
             })
         }
     }
+}
+
+/// One more click, if the clicks that are folded or pending leave one.
+fn decide_click(
+    ahead: &ExpectedState<'_>,
+    code: Code,
+    data: &[u8],
+) -> Result<Decision<Outcome>, Refusal> {
+    ahead.alive(code)?;
+    let folded = ahead.folded;
+    let link = folded.find(code).ok_or(Refusal::Unknown(code))?;
+    let most = folded.record(link).and_then(|record| record.max_clicks);
+    let pending = ahead.staged.clicks.get(&code).map_or(0, Vec::len) as u64;
+    let clicks = folded.clicks(link).map_or(0, Clicks::total) + pending;
+    if most.is_some_and(|most| clicks >= most.into()) {
+        return Err(Refusal::UsedUp(code));
+    }
+    let click = event(CLICKED, vec![format!("{CLICKED_TAG}{code}")], data.to_vec());
+    Ok(Decision {
+        events: vec![click],
+        unless: vec![deleted(code)],
+        outcome: Outcome::Clicked(code),
+    })
 }
 
 /// Concurrent changes are harmless, but nothing may follow a deletion.
@@ -258,13 +305,14 @@ fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Resu
 }
 
 fn decide_change(ahead: &ExpectedState<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
-    let Change { code, url, enabled, expires_at_us, tags } = change;
+    let Change { code, url, enabled, expires_at_us, max_clicks, tags } = change;
     ahead.alive(*code)?;
     check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
     let data = ChangedData {
         url: url.as_deref().map(Cow::Borrowed),
         enabled: *enabled,
         expires_at_us: *expires_at_us,
+        max_clicks: *max_clicks,
         tags: tags.clone(),
     };
     let nothing = data == ChangedData::default();
@@ -314,6 +362,7 @@ fn decide_create(
         number,
         chosen,
         expires_at_us: create.expires_at_us,
+        max_clicks: create.max_clicks,
         tags: create.tags.clone(),
     };
     events.push(Fact::Created(code, data).to_event());
@@ -386,8 +435,12 @@ impl Staged {
                 Some(Fact::Deleted(code)) => {
                     self.put(code, Pending { ticket, url: String::new(), deleted: true });
                 }
+                Some(Fact::Clicked(code, _)) => {
+                    self.of_ticket.entry(ticket).or_default().push(code);
+                    self.clicks.entry(code).or_default().push(ticket);
+                }
                 // Nothing else that changes matters to a decision.
-                Some(Fact::Changed(..) | Fact::Clicked(..)) | None => {}
+                Some(Fact::Changed(..)) | None => {}
             }
         }
     }
@@ -405,6 +458,12 @@ impl Staged {
                 link.get_mut().retain(|pending| pending.ticket != ticket);
                 if link.get().is_empty() {
                     link.remove();
+                }
+            }
+            if let Entry::Occupied(mut clicks) = self.clicks.entry(code) {
+                clicks.get_mut().retain(|pending| *pending != ticket);
+                if clicks.get().is_empty() {
+                    clicks.remove();
                 }
             }
         }

@@ -63,6 +63,8 @@ pub(super) struct CreatedData<'a> {
     pub(super) chosen: CodeOrigin,
     #[serde(default, rename = "expires_at", skip_serializing_if = "Option::is_none")]
     pub(super) expires_at_us: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_clicks: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tags: Vec<String>,
 }
@@ -82,13 +84,20 @@ pub(super) struct ChangedData<'a> {
         skip_serializing_if = "Option::is_none"
     )]
     pub(super) expires_at_us: Option<Option<u64>>,
+    /// `null`: any number.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub(super) max_clicks: Option<Option<u32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tags: Option<Vec<String>>,
 }
 
 /// Distinguishes a `null` member from an absent one.
-fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::<u64>::deserialize(from).map(Some)
+fn given<'de, D, T>(from: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(from).map(Some)
 }
 
 /// Data of [`CLICKED`].
@@ -237,6 +246,7 @@ mod tests {
                 number: Some(7),
                 chosen: CodeOrigin::Automatic,
                 expires_at_us: Some(9),
+                max_clicks: Some(3),
                 tags: vec!["a".into(), "b c".into()],
             },
         ));
@@ -244,7 +254,12 @@ mod tests {
             let enabled = Some(false);
             round(&Fact::Changed(
                 code,
-                ChangedData { enabled, expires_at_us, ..ChangedData::default() },
+                ChangedData {
+                    enabled,
+                    expires_at_us,
+                    max_clicks: expires_at_us.map(|us| us.map(|us| us as u32)),
+                    ..ChangedData::default()
+                },
             ));
         }
         round(&Fact::Clicked(

@@ -57,7 +57,7 @@ pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 
 impl View for Links {
     const NAME: &'static str = "links";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     type Folded = Folded;
     type Staged = Staged;

@@ -9,7 +9,7 @@
 //!          settings refuse its target (1)
 //! word 3   expires, µs since 1970 UTC; all ones: never
 //! word 4   position of the last change
-//! word 5   length of the tags in bytes
+//! word 5   length of the tags in bytes (16), maximum number of clicks (32; 0: any number)
 //! then     the URL, the tags (each a length byte and its text), padded with zeros
 //! ```
 
@@ -29,6 +29,7 @@ const NEVER: u64 = u64::MAX;
 /// The bit of word 2 that says that the settings refuse the target.
 const REFUSED: u64 = 1 << 63;
 const URL_LENGTH_BITS: u32 = 15;
+const TAG_LENGTH_BITS: u32 = 16;
 
 /// The state of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +61,8 @@ pub(super) struct Record {
     pub(super) created: Position,
     pub(super) changed: Position,
     pub(super) expires_at_us: Option<u64>,
+    /// How often it may be followed.
+    pub(super) max_clicks: Option<u32>,
     pub(super) url: String,
     /// Whether the URL can be sent in a `Location` header unchanged.
     pub(super) plain: bool,
@@ -75,6 +78,7 @@ pub(super) struct RedirectFields {
     pub(super) plain: bool,
     pub(super) verdict: TargetVerdict,
     pub(super) expires_at_us: Option<u64>,
+    pub(super) is_limited: bool,
     url_at: u64,
     url_bytes: usize,
 }
@@ -98,7 +102,10 @@ impl Record {
     }
 
     fn has_more(&self) -> bool {
-        self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty()
+        self.expires_at_us.is_some()
+            || self.changed != self.created
+            || !self.tags.is_empty()
+            || self.max_clicks.is_some()
     }
 
     /// Writes the record at `at`. The link refers to it only once the place is published; a reader
@@ -120,7 +127,7 @@ impl Record {
         if more {
             put(self.expires_at_us.unwrap_or(NEVER));
             put(self.changed);
-            put(tag_bytes as u64);
+            put(tag_bytes as u64 | u64::from(self.max_clicks.unwrap_or(0)) << TAG_LENGTH_BITS);
         }
         let mut text = Vec::with_capacity(self.url.len() + tag_bytes);
         text.extend_from_slice(self.url.as_bytes());
@@ -153,6 +160,7 @@ impl Arena {
             plain: first & PLAIN != 0,
             verdict: verdict_of(third),
             expires_at_us: (expires != NEVER).then_some(expires),
+            is_limited: more && self.word(at + 5) >> TAG_LENGTH_BITS != 0,
             url_at: at + if more { 6 } else { 3 },
             url_bytes: ((third & !REFUSED) >> POSITION_BITS) as usize,
         }
@@ -170,7 +178,8 @@ impl Arena {
         let created = self.word(at + 2) & ((1 << POSITION_BITS) - 1);
         let changed = if more { self.word(at + 4) } else { created };
         // Bounded even if the words are no longer a record.
-        let tag_bytes = if more { usize::from(self.word(at + 5) as u16) } else { 0 };
+        let fifth = if more { self.word(at + 5) } else { 0 };
+        let tag_bytes = usize::from(fifth as u16);
         let mut text = Vec::with_capacity(glance.url_bytes + tag_bytes + 8);
         self.push_bytes(glance.url_at, glance.url_bytes + tag_bytes, &mut text);
         let tags = text.split_off(glance.url_bytes);
@@ -181,6 +190,7 @@ impl Arena {
             created,
             changed,
             expires_at_us: glance.expires_at_us,
+            max_clicks: Some((fifth >> TAG_LENGTH_BITS) as u32).filter(|most| *most > 0),
             url: String::from_utf8(text).ok()?,
             plain: glance.plain,
             verdict: glance.verdict,
@@ -236,6 +246,7 @@ mod tests {
             created: 7,
             changed: 7,
             expires_at_us: None,
+            max_clicks: None,
             url: "http://example.com/test".into(),
             plain: true,
             verdict: TargetVerdict::Followed,
@@ -246,6 +257,7 @@ mod tests {
             status: Status::Deleted,
             changed: 9,
             expires_at_us: Some(5),
+            max_clicks: Some(u32::MAX),
             url: format!("https://example.com/{}", "ü".repeat(900)),
             plain: false,
             verdict: TargetVerdict::Refused,

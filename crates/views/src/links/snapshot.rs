@@ -60,6 +60,7 @@ fn put_record(out: &mut impl Write, record: &Record, number: Option<u64>) -> io:
     put(out, record.created)?;
     put(out, record.changed - record.created)?;
     put(out, record.expires_at_us.map_or(0, |expires_at_us| expires_at_us.saturating_add(1)))?;
+    put(out, record.max_clicks.unwrap_or(0).into())?;
     put_bytes(out, record.url.as_bytes())?;
     put(out, record.tags.len() as u64)?;
     record.tags.iter().try_for_each(|tag| put_bytes(out, tag.as_bytes()))
@@ -149,6 +150,8 @@ fn read_record<R: Read>(
     let (created_at_us, created) = (input.number()?, input.number()?);
     let changed = created.saturating_add(input.number()?);
     let expires_at_us = input.number()?.checked_sub(1);
+    let max_clicks = u32::try_from(input.number()?)
+        .map_err(|_| SnapshotFault::Malformed("no fold produces this maximum"))?;
     let url = input.text()?;
     let tags = input.list(Input::text)?;
     let (plain, verdict) = rule
@@ -164,6 +167,7 @@ fn read_record<R: Read>(
         created,
         changed,
         expires_at_us,
+        max_clicks: Some(max_clicks).filter(|most| *most > 0),
         url,
         plain,
         verdict,

@@ -91,6 +91,8 @@ pub enum Lookup {
     Deleted,
     /// The settings refuse its target.
     Refused,
+    /// It may be followed a number of times only, so each time is a command.
+    Limited,
 }
 
 impl Folded {
@@ -142,6 +144,9 @@ impl Folded {
         if glance.verdict == TargetVerdict::Refused {
             return StoredTarget::Nowhere(Lookup::Refused);
         }
+        if glance.is_limited {
+            return StoredTarget::Nowhere(Lookup::Limited);
+        }
         if glance.plain {
             self.arena.push_url(&glance, location);
             return StoredTarget::Plain;
@@ -149,6 +154,12 @@ impl Folded {
         let mut text = Vec::new();
         self.arena.push_url(&glance, &mut text);
         StoredTarget::Encoded(text)
+    }
+
+    /// Whether a code's link may be followed a number of times only.
+    pub fn is_limited(&self, code: Code) -> bool {
+        let link = self.find(code);
+        link.and_then(|link| self.look(link, |at| self.arena.glance(at).is_limited)) == Some(true)
     }
 
     /// Reads a link's record, repeatedly until it did not move during the read.
@@ -297,6 +308,7 @@ mod tests {
             created: 1,
             changed,
             expires_at_us: None,
+            max_clicks: None,
             url: url.into(),
             plain: true,
             verdict: TargetVerdict::Followed,

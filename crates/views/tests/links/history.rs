@@ -130,6 +130,7 @@ impl World {
                     url: pick_url(url),
                     naming,
                     expires_at_us: self.pick_expiry(expires),
+                    max_clicks: None,
                     tags: pick_tags(tags),
                 };
                 self.execute(&Command::Create(create), fate);
@@ -141,6 +142,7 @@ impl World {
                     url: member(0).then(|| pick_url(url)),
                     enabled: member(1).then_some(member(2)),
                     expires_at_us: member(3).then(|| self.pick_expiry(expires)),
+                    max_clicks: None,
                     tags: member(4).then(|| pick_tags(tags)),
                 };
                 self.execute(&Command::Change(change), fate);

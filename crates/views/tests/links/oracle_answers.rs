@@ -118,6 +118,7 @@ fn check_details(found: &Details, link: &Link) {
         created: link.created,
         status: link.status,
         expires_at_us: link.expires_at_us,
+        max_clicks: None,
         verdict: TargetVerdict::Followed,
         tags: link.tags.clone(),
         clicks: link.clicks.len() as u64,

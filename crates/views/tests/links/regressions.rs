@@ -63,7 +63,7 @@ fn decide(view: &Links, staged: &Staged, command: &Command) -> Decision<Outcome>
 
 fn create(naming: Naming) -> Command {
     let url = "https://example.com/".to_owned();
-    Command::Create(Create { url, naming, expires_at_us: None, tags: Vec::new() })
+    Command::Create(Create { url, naming, expires_at_us: None, max_clicks: None, tags: Vec::new() })
 }
 
 /// The conflict of a decision based on the first `folded` entries.
@@ -105,6 +105,7 @@ fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
         url,
         enabled: None,
         expires_at_us: None,
+        max_clicks: None,
         tags: None,
     });
     let changed = decide(&view, &staged, &change);
@@ -186,4 +187,53 @@ fn a_deterministic_link_whose_codes_are_taken_is_refused_after_so_many() {
         view.apply(&Entry { position: taken, at_us: taken, event });
     }
     assert_eq!(taken, 64);
+}
+
+#[test]
+fn clicks_that_are_decided_count_once_whether_they_are_folded_yet_or_not() {
+    let limited = r#"{"url":"https://example.com/","chosen":"alias","max_clicks":3}"#;
+    let (mut view, _) = view_of(&[("LinkCreated", "link:Yci", limited)]);
+    let mut staged = Staged::default();
+    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
+    let data = br#"{"visitor":"0123456789abcdef","agent":"curl"}"#.to_vec();
+    let click = Command::Click { code: code("Yci"), data };
+    let lookup = |view: &Links| view.folded().lookup(code("Yci"), 0, &mut Vec::new());
+    assert_eq!(lookup(&view), Lookup::Limited);
+    let mut events = Vec::new();
+    for ticket in 1..=3 {
+        let decision = decide(&view, &staged, &click);
+        Links::stage(&mut staged, &decision, ticket);
+        events.extend(decision.events);
+    }
+    let again = |view: &Links, staged: &Staged| {
+        Links::decide(view.folded(), staged, &context, &click).map(|decision| decision.outcome)
+    };
+    let used_up = Err(Refusal::UsedUp(code("Yci")));
+    assert_eq!(again(&view, &staged), used_up);
+    // One that came to nothing leaves room for another.
+    Links::settle(&mut staged, 2);
+    assert_eq!(again(&view, &staged), Ok(Outcome::Clicked(code("Yci"))));
+    for (position, event) in (2..).zip([&events[0], &events[2]]) {
+        view.apply(&Entry { position, at_us: position, event: event.clone() });
+    }
+    Links::settle(&mut staged, 1);
+    Links::settle(&mut staged, 3);
+    let decision = decide(&view, &staged, &click);
+    view.apply(&Entry { position: 4, at_us: 4, event: decision.events[0].clone() });
+    assert_eq!(again(&view, &staged), used_up);
+    // From a snapshot, too; and a change of the maximum counts from the beginning.
+    let bytes = encoded(&view);
+    let restored = Links::decode(&mut &bytes[..]).expect("a snapshot");
+    assert_eq!((again(&restored, &staged), encoded(&restored)), (used_up, bytes));
+    let changes = [
+        (r#"{"max_clicks":4}"#, Lookup::Limited, true),
+        (r#"{"max_clicks":0}"#, Lookup::Limited, true),
+        (r#"{"max_clicks":null}"#, Lookup::Found, true),
+        (r#"{"max_clicks":2}"#, Lookup::Limited, false),
+    ];
+    for (position, (data, expected, may)) in (5..).zip(changes) {
+        let event = Event::json("LinkChanged", &["link:Yci"], data);
+        view.apply(&Entry { position, at_us: position, event });
+        assert_eq!((lookup(&view), again(&view, &staged).is_ok()), (expected, may), "{data}");
+    }
 }

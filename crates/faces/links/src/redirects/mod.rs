@@ -15,7 +15,9 @@ mod visit;
 mod visitor;
 
 pub(crate) use path::{RedirectContext, fast_path};
+pub(crate) use refusal::of_lookup;
 pub(crate) use refusal::{deleted, unknown, unknown_to_visitors, with_error};
+pub(crate) use visit::{ClickHeaders, Visit};
 pub(crate) use visitor::{VisitorKeys, kept_file as visitor_key_file};
 
 use std::sync::Arc;
@@ -45,4 +47,4 @@ pub(crate) fn attach(
 }
 
 /// `Cache-Control` of every redirect: each visit is another click, and the link may change.
-const REDIRECT_CACHING: &str = "private, no-store";
+pub(crate) const REDIRECT_CACHING: &str = "private, no-store";

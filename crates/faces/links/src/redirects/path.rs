@@ -18,7 +18,7 @@ use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::Clock;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, RecentLink};
+use wellspring_views::links::{Code, Links, Lookup, MAX_CODE_CHARS, RecentLink};
 
 /// The form of a redirect, by index.
 const FOUND: usize = 0;
@@ -184,7 +184,11 @@ impl FastPath for Redirects {
         let recent = &mut self.recent;
         let lookup = varying.header(|out| folded.lookup_near(recent, code, wall_us, out));
         if let Err(problem) = of_lookup(code, lookup) {
-            return Outcome::Refused(problem);
+            // Only the general stack decides commands.
+            return match lookup {
+                Lookup::Limited => Outcome::Elsewhere(problem),
+                _ => Outcome::Refused(problem),
+            };
         }
         if let VisitKind::Click(visit) = visiting {
             let mut intake = self.intake.borrow_mut();

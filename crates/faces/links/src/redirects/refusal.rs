@@ -2,7 +2,7 @@
 
 use crate::problems;
 use wellspring_host::wire::json::push_string;
-use wellspring_host::wire::problem::Problem;
+use wellspring_host::wire::problem::{self, Problem};
 use wellspring_views::links::{Code, Lookup};
 
 /// Adds the member `error` for the clients of link shorteners.
@@ -43,6 +43,10 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Deleted => return Err(deleted(code)),
         Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
+        Lookup::Limited => {
+            let detail = format!("the link {code} has just got a maximum of clicks; try again");
+            return Err(problem::VIEW_NOT_READY.because(detail));
+        }
         Lookup::Refused => (
             &problems::LINK_REFUSED,
             "leads where the settings of this server allow no link to lead",

@@ -108,6 +108,7 @@ impl World {
                 Some(link) => assert_ne!(link.status, Status::Deleted, "{code}"),
                 None => assert!(self.never_were.contains(&code), "{code} never was"),
             },
+            Outcome::Clicked(_) => {}
             Outcome::Existing(_) => panic!("what is there needs no events"),
         }
     }
@@ -177,7 +178,7 @@ impl World {
     fn overtake(&mut self, decision: &Decision<Outcome>) {
         let event = match decision.outcome {
             Outcome::Created(code) => created_by_others(code, &json!({})),
-            Outcome::Changed(code) | Outcome::Deleted(code) => {
+            Outcome::Changed(code) | Outcome::Deleted(code) | Outcome::Clicked(code) => {
                 Event::json("LinkDeleted", &[&format!("link:{code}")], "{}")
             }
             Outcome::Existing(_) => panic!("what is there needs no events"),
