@@ -80,6 +80,7 @@ impl LinksAt {
             url: format!("https://example.com/{alias}"),
             naming: Naming::Alias(code(alias)),
             expires_at_us: None,
+            max_clicks: None,
             tags: Vec::new(),
         };
         let command = Command::Create(create);

@@ -4,6 +4,8 @@
 use super::bare_refusals::{BareRefusals, HEAD_END};
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
+use super::framing::RequestFraming;
+use super::head_rules::HeadAmbiguity;
 use super::header_names::X_FORWARDED_FOR;
 use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
@@ -19,15 +21,16 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// Activity of a connection, for its watchdog.
 #[derive(Default)]
@@ -40,6 +43,8 @@ struct Activity {
     is_http2: AtomicBool,
     /// Requests begun.
     begun: AtomicU64,
+    /// The request, counted from 1, whose head another reader could take for another one.
+    faulty: Mutex<Option<(u64, HeadAmbiguity)>>,
     /// Bytes read since the last request started or ended.
     read: AtomicU64,
     /// Bytes written.
@@ -48,6 +53,14 @@ struct Activity {
     blocked: AtomicBool,
     /// Its answers, if this is HTTP/2.
     unread: UnreadAnswers,
+}
+
+impl Activity {
+    /// Why it is ambiguous where the request ends that begins now.
+    fn framing_of_next(&self) -> Option<HeadAmbiguity> {
+        let (number, ambiguity) = (*self.faulty.lock().unwrap_or_else(PoisonError::into_inner))?;
+        (self.begun.load(Relaxed) + 1 == number).then_some(ambiguity)
+    }
 }
 
 /// Counts a request as in progress until its answer is handed over.
@@ -87,6 +100,7 @@ struct WatchedStream<S> {
     io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
     bare_refusals: BareRefusals,
+    framing: RequestFraming,
     /// Bytes read from the socket before it came here, which come first.
     read: Bytes,
     activity: Arc<Activity>,
@@ -99,17 +113,73 @@ impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
         context: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.read.is_empty() {
+        let poll = if !self.read.is_empty() {
             let length = self.read.len().min(buffer.remaining());
-            buffer.put_slice(&self.read.split_to(length));
-            self.activity.read.fetch_add(1, Relaxed);
-            return Poll::Ready(Ok(()));
-        }
-        let poll = Pin::new(&mut self.io).poll_read(context, buffer);
+            let read = self.read.split_to(length);
+            self.hand_on(&read, &mut buffer);
+            Poll::Ready(Ok(()))
+        } else if self.framing.unseen() >= buffer.remaining() as u64 {
+            self.read_unseen(context, buffer)
+        } else {
+            self.read_seen(context, buffer)
+        };
         if poll.is_ready() {
             self.activity.read.fetch_add(1, Relaxed);
         }
         poll
+    }
+}
+
+thread_local! {
+    /// Where bytes are looked at before hyper gets them.
+    static SEEN: RefCell<Box<[u8]>> = RefCell::new(vec![0; 64 << 10].into());
+}
+
+impl<S: AsyncRead + Unpin> WatchedStream<S> {
+    /// Reads what need not be looked at: content.
+    fn read_unseen(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.io).poll_read(context, buffer);
+        if let Poll::Ready(Ok(())) = poll {
+            self.framing.pass(self.io.inner().last_read() as u64);
+        }
+        poll
+    }
+
+    /// Reads what may hold a head.
+    fn read_seen(
+        &mut self,
+        context: &mut Context<'_>,
+        mut buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        SEEN.with_borrow_mut(|seen| {
+            let most = seen.len().min(buffer.remaining());
+            let mut read = ReadBuf::new(&mut seen[..most]);
+            let poll = Pin::new(self.io.inner_mut()).poll_read(context, &mut read);
+            if let Poll::Ready(Ok(())) = poll {
+                self.hand_on(read.filled(), &mut buffer);
+            }
+            poll
+        })
+    }
+
+    /// Looks at bytes and gives them to hyper, except for chunks that it must not read.
+    fn hand_on(&mut self, bytes: &[u8], buffer: &mut ReadBufCursor<'_>) {
+        match self.framing.follow(bytes) {
+            None => buffer.put_slice(bytes),
+            Some(sound) => {
+                buffer.put_slice(&bytes[..sound]);
+                // No size of a chunk: hyper refuses the rest, as it refuses other broken chunks.
+                buffer.put_slice(b"!");
+            }
+        }
+        if let Some(faulty) = self.framing.faulty() {
+            let mut known = self.activity.faulty.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get_or_insert(faulty);
+        }
     }
 }
 
@@ -118,11 +188,12 @@ impl<S> WatchedStream<S> {
     fn new(
         io: CountedStream<S>,
         read: Bytes,
+        framing: RequestFraming,
         (activity, state): (Arc<Activity>, Arc<ConnectionState>),
     ) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
         let bare_refusals = BareRefusals::default();
-        WatchedStream { io, last_second, bare_refusals, read, activity, state }
+        WatchedStream { io, last_second, bare_refusals, framing, read, activity, state }
     }
 
     fn note(&self, poll: &Poll<io::Result<usize>>) {
@@ -305,11 +376,13 @@ pub(crate) async fn serve<S: Socket + 'static>(
     let io = WatchedStream::new(
         CountedStream::new(stream, &host.stats),
         read,
+        RequestFraming::new(host.config.max_buffer_bytes),
         (Arc::clone(&activity), Arc::clone(&state)),
     );
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
-        let ties = ConnectionTies { rate: rate.clone(), state: Arc::clone(&state) };
+        let framing = activity.framing_of_next();
+        let ties = ConnectionTies { rate: rate.clone(), framing, state: Arc::clone(&state) };
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), ties)
     });
     let builder = builder(host);

@@ -11,17 +11,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct CountedStream<T> {
     stream: T,
     stats: Arc<Stats>,
+    /// Bytes that the last read brought.
+    last_read: usize,
 }
 
 impl<T> CountedStream<T> {
     /// Counts what passes `stream`.
     pub(super) fn new(stream: T, stats: &Arc<Stats>) -> CountedStream<T> {
-        CountedStream { stream, stats: Arc::clone(stats) }
+        CountedStream { stream, stats: Arc::clone(stats), last_read: 0 }
     }
 
     /// What is counted.
     pub(super) fn get_ref(&self) -> &T {
         &self.stream
+    }
+
+    /// Bytes that the last read brought.
+    pub(super) fn last_read(&self) -> usize {
+        self.last_read
     }
 
     fn sent(&self, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -40,7 +47,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for CountedStream<T> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.stats.received(buffer.filled().len() - before);
+        self.last_read = buffer.filled().len() - before;
+        self.stats.received(self.last_read);
         poll
     }
 }

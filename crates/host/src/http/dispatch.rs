@@ -203,7 +203,8 @@ const NOT_IN_A_CLUSTER: &str = "a node forwarded the request (Wellspring-Node), 
 /// Checks a head before routing, as the lean loop does.
 fn judge_head(host: &Host, request: &Request, exchange: &mut Exchange) -> Result<(), Box<Problem>> {
     let rules = HeadRules::of(&request.headers);
-    if let Some(unsound) = rules.unsound(request.version) {
+    let framing = request.connection.as_ref().and_then(|ties| ties.framing);
+    if let Some(unsound) = rules.unsound(request.version).or(framing) {
         exchange.ends_connection = true;
         return Err(unsound.into());
     }

@@ -2,9 +2,8 @@
 //! before routing. A head that two readers (a proxy and this server, for example) could take for
 //! different requests is refused.
 //!
-//! Cases that only one stack sees are not here: hyper drops the second of two equal
-//! `Content-Length` headers and one next to a `Transfer-Encoding` (and then ends the connection);
-//! the lean loop refuses both.
+//! hyper drops the second of two equal `Content-Length` headers and one next to a
+//! `Transfer-Encoding`: `framing` sees these before it.
 
 use crate::cluster::node_auth;
 use crate::wire::problem::{self, Problem};
@@ -33,6 +32,12 @@ pub(crate) enum HeadAmbiguity {
     Hosts,
     /// A `Transfer-Encoding` that is not one `chunked`.
     TransferEncoding,
+    /// A `Content-Length` beside a `Transfer-Encoding`.
+    LengthAndCoding,
+    /// More than one `Content-Length`.
+    Lengths,
+    /// A `Content-Length` that is no number, or has more than 19 digits.
+    Length,
 }
 
 impl From<HeadAmbiguity> for Box<Problem> {
@@ -41,6 +46,16 @@ impl From<HeadAmbiguity> for Box<Problem> {
             HeadAmbiguity::Hosts => ("HTTP/1.1 requires exactly one Host header", "Host"),
             HeadAmbiguity::TransferEncoding => {
                 ("the only supported Transfer-Encoding is a single chunked", "Transfer-Encoding")
+            }
+            HeadAmbiguity::LengthAndCoding => (
+                "Content-Length and Transfer-Encoding exclude each other; send one",
+                "Content-Length",
+            ),
+            HeadAmbiguity::Lengths => {
+                ("Content-Length is repeated; send it once", "Content-Length")
+            }
+            HeadAmbiguity::Length => {
+                ("Content-Length is not a number of at most 19 digits", "Content-Length")
             }
         };
         problem::BAD_REQUEST.because(detail).field(field)

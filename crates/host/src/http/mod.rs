@@ -6,6 +6,7 @@ mod allowance;
 mod bare_refusals;
 pub mod body;
 pub(crate) mod body_memory;
+pub(crate) mod chunked;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub mod content;
@@ -18,6 +19,7 @@ pub mod face;
 pub mod fast;
 pub mod foreseen;
 mod forward;
+pub(crate) mod framing;
 pub mod fresh;
 pub(crate) mod head_rules;
 mod header_names;
@@ -260,6 +262,8 @@ impl Host {
 pub(crate) struct ConnectionTies {
     /// The quota of the connection, if limited.
     pub(crate) rate: Option<Arc<SharedBucket>>,
+    /// Why it is ambiguous where this request ends, if its headers do not tell any more.
+    pub(crate) framing: Option<head_rules::HeadAmbiguity>,
     /// What has happened on it.
     pub(crate) state: Arc<ConnectionState>,
 }

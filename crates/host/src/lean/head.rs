@@ -7,7 +7,8 @@ use super::repeat::Piece;
 use super::seam::{Credentials, Guards};
 use crate::fast::{AnyOrder, Claim, Head, Headers, Shape, Word};
 use crate::http::body;
-use crate::http::head_rules::{self, HeadRules};
+use crate::http::framing::length;
+use crate::http::head_rules::{self, HeadAmbiguity, HeadRules};
 use crate::wire::problem::{self, Problem};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 use hyper::Version;
@@ -20,8 +21,6 @@ const LINE_EXTRA_BYTES: usize = 16;
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// Headers parsed without an allocation.
 const HEADERS_ON_STACK: usize = 64;
-/// Digits of a length that always fits 64 bits.
-pub(super) const LENGTH_DIGITS: usize = 19;
 
 /// Limits of a head.
 #[derive(Debug, Clone, Copy)]
@@ -283,29 +282,15 @@ impl<'a> Fields<'a> {
     }
 
     /// The framing of the body, or why it is ambiguous.
-    fn framing(&self) -> Result<Framing, &'static str> {
+    fn framing(&self) -> Result<Framing, HeadAmbiguity> {
         match (self.rules.is_chunked(), self.length) {
             (false, None) => Ok(Framing::Length(0)),
             (true, None) => Ok(Framing::Chunked),
-            (true, Some(_)) => {
-                Err("Content-Length and Transfer-Encoding exclude each other; send one")
-            }
-            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is repeated; send it once"),
-            (false, Some(value)) => {
-                length(value).map(Framing::Length).ok_or("Content-Length is not a number")
-            }
+            (true, Some(_)) => Err(HeadAmbiguity::LengthAndCoding),
+            (false, Some(_)) if self.lengths > 1 => Err(HeadAmbiguity::Lengths),
+            (false, Some(value)) => length(value).map(Framing::Length).ok_or(HeadAmbiguity::Length),
         }
     }
-}
-
-/// A valid Content-Length: at most 19 digits, nothing else.
-pub(super) fn length(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > LENGTH_DIGITS {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |value, digit| {
-        digit.is_ascii_digit().then(|| value * 10 + u64::from(digit - b'0'))
-    })
 }
 
 /// The requirements on each claimed head: one Host, and unambiguous framing.
@@ -313,7 +298,7 @@ fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
     if let Some(unsound) = fields.rules.unsound(Version::HTTP_11) {
         return Err(unsound.into());
     }
-    fields.framing().map_err(|detail| problem::BAD_REQUEST.because(detail))
+    Ok(fields.framing()?)
 }
 
 /// Whether the server answers under the host name of the request. Only for a sound head.

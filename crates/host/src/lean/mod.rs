@@ -19,7 +19,6 @@ mod answer;
 mod bell;
 #[cfg(any(test, feature = "testing"))]
 pub mod both_stacks;
-mod chunked;
 mod conn;
 mod desk;
 mod head;

@@ -3,7 +3,8 @@
 //! is cheaper than parsing, and cannot accept anything new: every byte is equal except digits where
 //! a length stood, or letters and digits where a word stood.
 
-use super::head::{HeadMeaning, LENGTH_DIGITS, Persistence, length};
+use super::head::{HeadMeaning, Persistence};
+use crate::http::framing::{LENGTH_DIGITS, length};
 use std::ops::Range;
 
 /// Longer heads are not remembered.

@@ -1,7 +1,6 @@
 //! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
-use super::chunked::ChunkFault;
 use super::desk::{Arrival, Desk};
 use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, LaneOrder, Persistence};
 use super::logged::AccessLogEntry;
@@ -12,6 +11,7 @@ use super::session::Session;
 use super::state::{KeptHead, PendingRequest, ReceivingBody, RefusedRequest, Rest, State};
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
+use crate::http::chunked::ChunkFault;
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 

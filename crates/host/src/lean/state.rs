@@ -1,10 +1,10 @@
 //! The state of a session.
 
-use super::chunked::{ChunkFault, Chunked};
 use super::desk::Arrival;
 use super::head::{Framing, Persistence};
 use crate::fast::AnyOrder;
 use crate::http::body_memory::Charge;
+use crate::http::chunked::{ChunkFault, Chunked};
 use std::net::IpAddr;
 
 /// The state of a session.

@@ -2,7 +2,7 @@
 //! server keeps running.
 
 use crate::client::Client;
-use crate::server::Server;
+use crate::server::{BOTH_LOOPS, Server};
 use serde_json::json;
 use std::time::Duration;
 
@@ -301,4 +301,49 @@ fn broken_framing_hurts_only_its_own_connection() {
     std::thread::sleep(Duration::from_millis(50));
     let mut client: Client = server.client();
     assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0);
+}
+
+#[test]
+fn both_stacks_refuse_what_two_readers_could_frame_differently() {
+    let zeros = format!("Content-Length: {}2\r\n\r\n[]", "0".repeat(19));
+    let size = format!("Transfer-Encoding: chunked\r\n\r\n{}2\r\n[]\r\n0\r\n\r\n", "0".repeat(20));
+    let framings = [
+        ("Content-Length: 2\r\nContent-Length: 2\r\n\r\n[]", Some("Content-Length")),
+        (&*zeros, Some("Content-Length")),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n[]\r\n0\r\n\r\n",
+            Some("Content-Length"),
+        ),
+        (&*size, None),
+    ];
+    for lean in BOTH_LOOPS {
+        let server = Server::start_with(&lean);
+        for path in ["/e", "/v1/append", "/api/urls", "/nowhere"] {
+            for (framing, field) in framings {
+                // A sound request before it on the same connection is answered first; what comes
+                // behind it is not read.
+                let mut client = server.client();
+                let sound = "GET /health HTTP/1.1\r\nHost: t\r\n\r\n";
+                let head = format!(
+                    "POST {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+                );
+                client.send(format!("{sound}{head}{framing}{sound}").as_bytes()).unwrap();
+                client.answer().unwrap().expect(200);
+                let answer = client.answer().unwrap();
+                if field.is_some() || path != "/nowhere" {
+                    let problem = answer.problem(400);
+                    let named = problem.get("field").and_then(serde_json::Value::as_str);
+                    assert_eq!(named, field, "{path} {framing}: {problem}");
+                }
+                assert!(client.answer().is_err(), "{path} {framing}: the connection ends");
+            }
+            // The same, well framed.
+            let mut client = server.client();
+            let head = format!("POST {path} HTTP/1.1\r\nHost: t\r\n");
+            let body = "Transfer-Encoding: chunked\r\n\r\n0000002\r\n[]\r\n0\r\n\r\n";
+            client.send(format!("{head}{body}").as_bytes()).unwrap();
+            client.answer().unwrap();
+            client.get("/health").unwrap().expect(200);
+        }
+    }
 }
