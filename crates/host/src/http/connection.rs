@@ -1,56 +1,50 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
 //! instead of a timer per request.
 
-use super::bare_refusals::{BareRefusals, HEAD_END};
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
 use super::framing::RequestFraming;
 use super::head_rules::HeadAmbiguity;
 use super::header_names::X_FORWARDED_FOR;
-use super::leaving::{LastSecond, Socket};
+use super::leaving::Socket;
 use super::outgoing::Outgoing;
 use super::server::Server;
 use super::unread::{Patience, UnreadAnswers};
+use super::watched_stream::WatchedStream;
 use super::{Body, ConnectionState, ConnectionTies, Content, Host, Response, Source};
 use crate::limits::Payer;
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
-use std::cell::RefCell;
 use std::convert::Infallible;
-use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
 
 /// Activity of a connection, for its watchdog.
 #[derive(Default)]
-struct Activity {
+pub(super) struct Activity {
     /// Requests whose answer has not started.
-    waiting: AtomicU64,
+    pub(super) waiting: AtomicU64,
     /// Requests whose answer is not completely handed over.
     in_flight: AtomicU64,
     /// Whether bytes between requests mean nothing and sides are never shut.
-    is_http2: AtomicBool,
+    pub(super) is_http2: AtomicBool,
     /// Requests begun.
     begun: AtomicU64,
     /// The request, counted from 1, whose head another reader could take for another one.
-    faulty: Mutex<Option<(u64, HeadAmbiguity)>>,
+    pub(super) faulty: Mutex<Option<(u64, HeadAmbiguity)>>,
     /// Bytes read since the last request started or ended.
-    read: AtomicU64,
+    pub(super) read: AtomicU64,
     /// Bytes written.
-    written: AtomicU64,
+    pub(super) written: AtomicU64,
     /// Whether the last write found no room.
-    blocked: AtomicBool,
+    pub(super) blocked: AtomicBool,
     /// Its answers, if this is HTTP/2.
     unread: UnreadAnswers,
 }
@@ -92,187 +86,6 @@ impl Drop for InFlight {
         self.answered();
         self.activity.in_flight.fetch_sub(1, Relaxed);
         self.activity.read.store(0, Relaxed);
-    }
-}
-
-/// The socket, or TLS on it, with its activity counted.
-struct WatchedStream<S> {
-    io: TokioIo<CountedStream<S>>,
-    last_second: LastSecond,
-    bare_refusals: BareRefusals,
-    framing: RequestFraming,
-    /// Bytes read from the socket before it came here, which come first.
-    read: Bytes,
-    activity: Arc<Activity>,
-    state: Arc<ConnectionState>,
-}
-
-impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let poll = if !self.read.is_empty() {
-            let length = self.read.len().min(buffer.remaining());
-            let read = self.read.split_to(length);
-            self.hand_on(&read, &mut buffer);
-            Poll::Ready(Ok(()))
-        } else if self.framing.unseen() >= buffer.remaining() as u64 {
-            self.read_unseen(context, buffer)
-        } else {
-            self.read_seen(context, buffer)
-        };
-        if poll.is_ready() {
-            self.activity.read.fetch_add(1, Relaxed);
-        }
-        poll
-    }
-}
-
-thread_local! {
-    /// Where bytes are looked at before hyper gets them.
-    static SEEN: RefCell<Box<[u8]>> = RefCell::new(vec![0; 64 << 10].into());
-}
-
-impl<S: AsyncRead + Unpin> WatchedStream<S> {
-    /// Reads what need not be looked at: content.
-    fn read_unseen(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let poll = Pin::new(&mut self.io).poll_read(context, buffer);
-        if let Poll::Ready(Ok(())) = poll {
-            self.framing.pass(self.io.inner().last_read() as u64);
-        }
-        poll
-    }
-
-    /// Reads what may hold a head.
-    fn read_seen(
-        &mut self,
-        context: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        SEEN.with_borrow_mut(|seen| {
-            let most = seen.len().min(buffer.remaining());
-            let mut read = ReadBuf::new(&mut seen[..most]);
-            let poll = Pin::new(self.io.inner_mut()).poll_read(context, &mut read);
-            if let Poll::Ready(Ok(())) = poll {
-                self.hand_on(read.filled(), &mut buffer);
-            }
-            poll
-        })
-    }
-
-    /// Looks at bytes and gives them to hyper, except for chunks that it must not read.
-    fn hand_on(&mut self, bytes: &[u8], buffer: &mut ReadBufCursor<'_>) {
-        match self.framing.follow(bytes) {
-            None => buffer.put_slice(bytes),
-            Some(sound) => {
-                buffer.put_slice(&bytes[..sound]);
-                // No size of a chunk: hyper refuses the rest, as it refuses other broken chunks.
-                buffer.put_slice(b"!");
-            }
-        }
-        if let Some(faulty) = self.framing.faulty() {
-            let mut known = self.activity.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get_or_insert(faulty);
-        }
-    }
-}
-
-impl<S> WatchedStream<S> {
-    /// A socket, with bytes already read from it.
-    fn new(
-        io: CountedStream<S>,
-        read: Bytes,
-        framing: RequestFraming,
-        (activity, state): (Arc<Activity>, Arc<ConnectionState>),
-    ) -> WatchedStream<S> {
-        let (io, last_second) = (TokioIo::new(io), LastSecond::default());
-        let bare_refusals = BareRefusals::default();
-        WatchedStream { io, last_second, bare_refusals, framing, read, activity, state }
-    }
-
-    fn note(&self, poll: &Poll<io::Result<usize>>) {
-        match poll {
-            Poll::Ready(Ok(bytes)) => {
-                self.activity.written.fetch_add(*bytes as u64, Relaxed);
-                self.activity.blocked.store(false, Relaxed);
-            }
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.activity.blocked.store(true, Relaxed),
-        }
-    }
-}
-
-impl<S: Socket> WatchedStream<S> {
-    fn write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let is_claimed = !self.activity.is_http2.load(Relaxed) && self.bare_refusals.claims(bytes);
-        match is_claimed {
-            true => self.bare_refusals.poll_write(&mut self.io, context, bytes.len()),
-            false => Pin::new(&mut self.io).poll_write(context, bytes),
-        }
-    }
-
-    /// Whether output may still be waiting for the client. hyper flushes whenever it is woken.
-    fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let Activity { waiting, is_http2, .. } = &*self.activity;
-        if waiting.load(Relaxed) == 0 || is_http2.load(Relaxed) {
-            self.last_second.forget();
-            return Ok(());
-        }
-        self.last_second.look(self.io.inner().get_ref(), context)?;
-        self.state.is_shut.store(self.last_second.has_begun(), Relaxed);
-        Ok(())
-    }
-}
-
-impl<S: Socket> Write for WatchedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let poll = self.write(context, bytes);
-        self.note(&poll);
-        poll
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let last = slices.iter().rfind(|slice| !slice.is_empty());
-        let poll = match last.is_some_and(|last| last.ends_with(HEAD_END)) {
-            true => {
-                let bytes: Vec<u8> =
-                    slices.iter().flat_map(|slice| slice.iter()).copied().collect();
-                self.write(context, &bytes)
-            }
-            false => Pin::new(&mut self.io).poll_write_vectored(context, slices),
-        };
-        self.note(&poll);
-        poll
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.look_for_end(context)?;
-        let poll = Pin::new(&mut self.io).poll_flush(context);
-        // TLS buffers what the socket has no room for, and is stuck with it here.
-        self.activity.blocked.store(poll.is_pending(), Relaxed);
-        poll
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 
@@ -512,76 +325,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaving::PATIENCE;
     use super::*;
-    use crate::stats::Stats;
-    use std::future::poll_fn;
-    use tokio::io::AsyncWriteExt;
-    use tokio::net::{TcpListener, TcpStream};
-
-    #[test]
-    fn a_client_that_shuts_its_side_waits_a_second_for_its_answer_to_begin() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (activity, stats) =
-                (Arc::new(Activity::default()), Arc::new(Stats::new(1, Vec::new(), 0)));
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let connected = async || {
-                let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-                let (server, _) = listener.accept().await.unwrap();
-                (
-                    client,
-                    WatchedStream::new(
-                        CountedStream::new(server, &stats),
-                        Bytes::new(),
-                        (Arc::clone(&activity), Arc::default()),
-                    ),
-                )
-            };
-            // Flushes as hyper does, whenever it is woken, until that fails.
-            let refused_after = async |watched: &mut WatchedStream<TcpStream>| {
-                let begun = tokio::time::Instant::now();
-                let flushed =
-                    poll_fn(|context| match Pin::new(&mut *watched).poll_flush(context) {
-                        Poll::Ready(Err(error)) => Poll::Ready(error),
-                        _ => Poll::Pending,
-                    });
-                let refused = tokio::time::timeout(2 * PATIENCE, flushed).await;
-                refused.ok().map(|error| (begun.elapsed(), error.kind()))
-            };
-            let (mut client, mut watched) = connected().await;
-            client.shutdown().await.unwrap();
-            assert_eq!(refused_after(&mut watched).await, None, "nothing is asked");
-            activity.waiting.store(1, Relaxed);
-            let (after, kind) = refused_after(&mut watched).await.expect("no answer has begun");
-            assert_eq!(kind, io::ErrorKind::ConnectionAborted);
-            assert!(after >= PATIENCE, "{after:?}");
-            activity.is_http2.store(true, Relaxed);
-            assert_eq!(refused_after(&mut watched).await, None, "over HTTP/2 no side is shut");
-            activity.is_http2.store(false, Relaxed);
-            let (mut client, mut watched) = connected().await;
-            client.write_all(b"the next request").await.unwrap();
-            client.shutdown().await.unwrap();
-            let refused = refused_after(&mut watched).await;
-            let (after, kind) = refused.expect("unread bytes do not hide the end");
-            assert_eq!(kind, io::ErrorKind::ConnectionAborted);
-            assert!(after >= PATIENCE, "{after:?}");
-            let (mut client, mut watched) = connected().await;
-            client.write_all(b"the next request").await.unwrap();
-            assert_eq!(refused_after(&mut watched).await, None, "it is not shut");
-            client.set_zero_linger().unwrap();
-            drop(client);
-            let refused = refused_after(&mut watched).await;
-            let (after, _) = refused.expect("unread bytes do not hide that the client has gone");
-            assert!(after < PATIENCE, "{after:?}");
-            let (client, mut watched) = connected().await;
-            client.set_zero_linger().unwrap();
-            drop(client);
-            let (after, kind) = refused_after(&mut watched).await.expect("the client has gone");
-            assert_eq!(kind, io::ErrorKind::ConnectionReset);
-            assert!(after < PATIENCE, "{after:?}");
-        });
-    }
 
     fn watch() -> Watch {
         let second = Duration::from_secs(1);

@@ -36,6 +36,7 @@ mod sender;
 pub mod server;
 pub mod stream;
 mod unread;
+mod watched_stream;
 
 pub mod work;
 

@@ -19,7 +19,7 @@ fn open(storage: &SimulatedStorage, dir: &Path) -> (Log, Arc<Live<Links>>) {
 fn create(alias: &str) -> Command {
     let naming = Naming::Alias(code(alias));
     let url = "http://a.example".into();
-    Command::Create(Create { url, naming, expires_at_us: None, tags: Vec::new() })
+    Command::Create(Create { url, naming, expires_at_us: None, max_clicks: None, tags: Vec::new() })
 }
 
 fn change(alias: &str) -> Command {
@@ -29,6 +29,7 @@ fn change(alias: &str) -> Command {
         url,
         enabled: None,
         expires_at_us: None,
+        max_clicks: None,
         tags: None,
     })
 }

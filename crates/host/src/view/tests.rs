@@ -56,7 +56,13 @@ impl World {
 }
 
 fn create(url: &str, naming: Naming) -> Command {
-    Command::Create(Create { url: url.into(), naming, expires_at_us: None, tags: Vec::new() })
+    Command::Create(Create {
+        url: url.into(),
+        naming,
+        expires_at_us: None,
+        max_clicks: None,
+        tags: Vec::new(),
+    })
 }
 
 fn code(text: &str) -> Code {
@@ -300,6 +306,7 @@ fn a_snapshot_is_used_and_a_bad_one_is_not() {
             url: None,
             enabled: Some(false),
             expires_at_us: None,
+            max_clicks: None,
             tags: None,
         };
         let executed = world.execute(&[Command::Change(change)]).await;
