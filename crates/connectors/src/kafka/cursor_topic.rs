@@ -81,6 +81,26 @@ pub(super) struct CursorTopic {
     pub(super) sink_name: String,
 }
 
+/// Describes a topic once it is known: not all brokers learn of a new topic at once.
+///
+/// # Errors
+/// A fault of the cluster.
+pub(super) fn describe_new(cluster: &dyn Cluster, topic: &str) -> Result<TopicDescription, Fault> {
+    let mut looks = 0;
+    loop {
+        match cluster.topic(topic) {
+            Err(fault) if fault.kind == FaultKind::NoTopic => {
+                looks += 1;
+                if looks == NEW_TOPIC_LOOKS {
+                    return Err(Fault::transient(fault.detail));
+                }
+                std::thread::sleep(NEW_TOPIC_WAIT);
+            }
+            described => return Ok(described?),
+        }
+    }
+}
+
 impl CursorTopic {
     /// Ensures that the topic exists and is compacted.
     ///
@@ -90,7 +110,7 @@ impl CursorTopic {
         let found = match cluster.topic(&self.topic) {
             Err(fault) if fault.kind == FaultKind::NoTopic => {
                 self.create(cluster)?;
-                self.describe_new(cluster)?
+                describe_new(cluster, &self.topic)?
             }
             found => found?,
         };
@@ -103,23 +123,6 @@ impl CursorTopic {
             self.topic
         );
         Err(Fault::stop(StopCode::Unusable, detail))
-    }
-
-    /// Describes the topic once it is known: not all brokers learn of a new topic at once.
-    fn describe_new(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
-        let mut looks = 0;
-        loop {
-            match cluster.topic(&self.topic) {
-                Err(fault) if fault.kind == FaultKind::NoTopic => {
-                    looks += 1;
-                    if looks == NEW_TOPIC_LOOKS {
-                        return Err(Fault::transient(fault.detail));
-                    }
-                    std::thread::sleep(NEW_TOPIC_WAIT);
-                }
-                described => return Ok(described?),
-            }
-        }
     }
 
     fn create(&self, cluster: &dyn Cluster) -> Result<(), Fault> {

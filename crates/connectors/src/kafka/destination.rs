@@ -1,17 +1,17 @@
 //! Kafka as a destination of a sink.
 
 use super::batch::{Batch, Oversize, RecordFormat};
-use super::cursor_topic::{CursorTopic, KeptCursor, hex};
+use super::cursor_topic::{CursorTopic, KeptCursor, describe_new, hex};
 use super::warnings::KafkaWarnings;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
 use crate::sink::{
-    BatchLimits, DeliveryEnd, DeliveryMode, Destination, KafkaTarget, PayloadFormat,
+    BatchLimits, DeliveryEnd, DeliveryMode, Destination, KafkaTarget, PayloadFormat, TopicToCreate,
 };
 use std::sync::Arc;
 use std::time::Duration;
-use wellspring_kafka::{Cluster, FaultKind, Producer, TopicDescription};
+use wellspring_kafka::{Cluster, Creation, FaultKind, NewTopic, Producer, TopicDescription};
 use wellspring_log::{Clock, RecordView};
 use wellspring_types::{HistoryId, Position};
 
@@ -73,6 +73,7 @@ pub struct KafkaDestinationSettings {
 /// may go to the new one.
 pub struct KafkaDestination {
     topic: String,
+    create_topic: Option<TopicToCreate>,
     sink_name: String,
     generation: u64,
     mode: DeliveryMode,
@@ -119,6 +120,7 @@ impl KafkaDestination {
         };
         KafkaDestination {
             topic: target.topic,
+            create_topic: target.create_topic,
             sink_name: settings.sink_name,
             generation: settings.generation,
             mode: target.mode,
@@ -147,6 +149,23 @@ impl KafkaDestination {
             return Err(Fault::stop(StopCode::Unusable, detail));
         }
         Ok(topic)
+    }
+
+    /// Describes the topic, which it creates if it is missing and was asked for.
+    fn describe_or_create(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
+        let is_missing =
+            |fault: &Fault| matches!(fault, Fault::Stop { code: StopCode::NoTopic, .. });
+        match (self.describe(cluster), self.create_topic) {
+            (Err(fault), Some(TopicToCreate { partitions, replicas })) if is_missing(&fault) => {
+                let name = self.topic.clone();
+                let new = NewTopic { name, partitions, replicas, settings: Vec::new() };
+                if cluster.create_topic(&new)? == Creation::Created {
+                    tracing::info!(topic = self.topic, sink = self.sink_name, "created the topic");
+                }
+                describe_new(cluster, &self.topic)
+            }
+            (described, _) => described,
+        }
     }
 
     /// The kept cursor, if it belongs to this topic and definition.
@@ -260,7 +279,7 @@ impl Destination for KafkaDestination {
         self.batch.clear();
         self.opened = None;
         let cluster = (self.connect)()?;
-        let topic = self.describe(&*cluster)?;
+        let topic = self.describe_or_create(&*cluster)?;
         let looked_us = self.clock.monotonic_us();
         let (producer, probe_offset, kept) = match self.mode {
             DeliveryMode::AtLeastOnce => (cluster.idempotent_producer()?, 0, None),

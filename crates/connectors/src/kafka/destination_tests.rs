@@ -5,9 +5,7 @@ use super::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use wellspring_kafka::simulated::{DeliveredPart, Operation, PlannedFault, SimulatedCluster};
-use wellspring_kafka::{
-    Creation, Fault as KafkaFault, NewTopic, OffsetRange, Reader, partition_of,
-};
+use wellspring_kafka::{Fault as KafkaFault, OffsetRange, Reader, partition_of};
 use wellspring_log::{Append, EncodedEvents};
 use wellspring_types::Event;
 
@@ -294,4 +292,32 @@ fn at_least_once_needs_no_topic_of_cursors_and_keeps_none() {
     );
     assert_eq!(destination.open(), Ok(None));
     destination.deliver(Cursor::start(1, None), &Control::default()).unwrap();
+}
+
+#[test]
+fn a_missing_topic_is_created_where_that_is_asked_for() {
+    let bench = Bench::new(1);
+    bench.append(10);
+    bench.cluster.delete_topic(TOPIC);
+    let open = |create_topic| {
+        let mut settings = bench.settings();
+        settings.target.create_topic = create_topic;
+        let cluster: Arc<dyn Cluster> = Arc::new(bench.cluster.clone());
+        let connect = Box::new(move || Ok(Arc::clone(&cluster)));
+        let mut destination = KafkaDestination::new(settings, connect);
+        destination.open().map(|cursor| (destination, cursor))
+    };
+    let Err(fault) = open(None) else { panic!("there is no topic") };
+    assert_eq!(stop_code(&fault), Some(StopCode::NoTopic), "{fault}");
+    let three = TopicToCreate { partitions: Some(3), replicas: Some(1) };
+    let (mut destination, cursor) = open(Some(three)).unwrap();
+    assert_eq!((cursor, bench.cluster.topic(TOPIC).unwrap().partitions), (None, 3));
+    assert_eq!(bench.deliver(&mut destination, 0), Ok(10));
+    // One that is there stays as it is; one that is made again is still told from the first.
+    let (_, cursor) = open(Some(TopicToCreate::default())).unwrap();
+    assert_eq!(cursor.map(|cursor| cursor.position), Some(10));
+    assert_eq!(bench.cluster.topic(TOPIC).unwrap().partitions, 3);
+    bench.cluster.delete_topic(TOPIC);
+    let Err(fault) = open(Some(three)) else { panic!("it is another topic") };
+    assert_eq!(stop_code(&fault), Some(StopCode::TopicRecreated), "{fault}");
 }

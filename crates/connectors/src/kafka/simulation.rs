@@ -127,6 +127,7 @@ impl Bench {
             target: KafkaTarget {
                 connection: KafkaConnection { brokers: Vec::new(), tls: None, sasl: None },
                 topic: TOPIC.into(),
+                create_topic: None,
                 mode: self.mode,
                 cursor_topic: CURSORS.into(),
             },

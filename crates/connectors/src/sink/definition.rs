@@ -40,12 +40,23 @@ pub enum DeliveryMode {
 pub struct KafkaTarget {
     /// The connection to the cluster.
     pub connection: KafkaConnection,
-    /// The topic, which must exist.
+    /// The topic.
     pub topic: String,
+    /// How to create it if it does not exist; `None`: the sink stops then.
+    pub create_topic: Option<TopicToCreate>,
     /// The delivery guarantee.
     pub mode: DeliveryMode,
     /// The compacted topic of cursors (exactly-once), created if necessary.
     pub cursor_topic: String,
+}
+
+/// A topic to create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TopicToCreate {
+    /// Number of partitions; `None`: the brokers' default.
+    pub partitions: Option<i32>,
+    /// Replicas of each; `None`: the brokers' default.
+    pub replicas: Option<i16>,
 }
 
 /// The target of a webhook sink.

@@ -6,7 +6,8 @@ mod envelope;
 mod pump;
 
 pub use definition::{
-    DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, WebhookTarget,
+    DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, TopicToCreate,
+    WebhookTarget,
 };
 pub use destination::{BatchLimits, DeliveryEnd, Destination};
 pub use envelope::{cloud_event, partition_key};

@@ -103,6 +103,7 @@ impl Bench {
                     sasl: None,
                 },
                 topic: self.topic.clone(),
+                create_topic: None,
                 mode: self.mode,
                 cursor_topic: "wellspring.cursors".into(),
             },

@@ -8,13 +8,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wellspring_connectors::sink::{
-    DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, WebhookTarget,
+    DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, TopicToCreate,
+    WebhookTarget,
 };
 use wellspring_connectors::webhook::{check_header, check_url};
 use wellspring_host::names::{MAIN, NAME_RULE, SYSTEM_LOG, is_name};
 
 /// The default topic for cursors of Kafka sinks.
 const CURSOR_TOPIC: &str = "wellspring.cursors";
+/// Most partitions of a topic that a sink creates.
+const MAX_PARTITIONS: i32 = 10_000;
 /// Concurrent requests of a webhook.
 const IN_FLIGHT: (usize, usize) = (64, 1_024);
 /// Timeout of a webhook's request, in ms: the default, and the maximum.
@@ -44,6 +47,9 @@ pub(crate) struct SinkDocument {
     brokers: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
+    /// How to create the topic if it does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    create_topic: Option<TopicDocument>,
     /// `exactly-once` or `at-least-once`.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
@@ -73,6 +79,30 @@ pub(crate) struct SinkDocument {
     max_tries: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter_log: Option<String>,
+}
+
+/// A topic to create; what is missing is the brokers' default.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TopicDocument {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicas: Option<i16>,
+}
+
+impl TopicDocument {
+    fn topic(&self) -> Result<TopicToCreate, FieldFault> {
+        let TopicDocument { partitions, replicas } = *self;
+        if partitions.is_some_and(|count| !(1..=MAX_PARTITIONS).contains(&count)) {
+            let rule = format!("must be from 1 to {MAX_PARTITIONS}");
+            return fault("create_topic.partitions", rule);
+        }
+        if replicas.is_some_and(|count| count < 1) {
+            return fault("create_topic.replicas", "must be at least 1");
+        }
+        Ok(TopicToCreate { partitions, replicas })
+    }
 }
 
 impl SinkDocument {
@@ -138,6 +168,7 @@ impl SinkDocument {
         let target = KafkaTarget {
             connection: connection(brokers, self.tls.as_ref(), self.sasl.as_ref())?,
             topic: topic("topic", name)?,
+            create_topic: self.create_topic.as_ref().map(TopicDocument::topic).transpose()?,
             mode: match self.mode.as_deref() {
                 None | Some("exactly-once") => DeliveryMode::ExactlyOnce,
                 Some("at-least-once") => DeliveryMode::AtLeastOnce,
@@ -154,6 +185,7 @@ impl SinkDocument {
     fn webhook(&self, url: &str) -> Result<WebhookTarget, FieldFault> {
         let is_there = [
             ("topic", self.topic.is_some()),
+            ("create_topic", self.create_topic.is_some()),
             ("mode", self.mode.is_some()),
             ("tls", self.tls.is_some()),
             ("sasl", self.sasl.is_some()),

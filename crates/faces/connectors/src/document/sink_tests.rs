@@ -12,13 +12,15 @@ fn definition(value: Value) -> Result<SinkDefinition, FieldFault> {
 fn brokers_make_a_kafka_sink_and_a_url_a_webhook() {
     let kafka = definition(json!({
         "brokers": ["a:9092", "b:9093"], "topic": "orders", "partition_by": "customer", "from": "now",
-        "tls": true, "sasl": {"mechanism": "PLAIN", "user": "u", "password_secret": "kafka"}
+        "create_topic": {"partitions": 6}, "tls": true, "sasl": {"mechanism": "PLAIN", "user": "u", "password_secret": "kafka"}
     }))
     .unwrap();
     assert_eq!((kafka.log.as_str(), kafka.start), ("main", StartAt::Now));
     let Target::Kafka(target) = kafka.target else { panic!("a Kafka sink") };
     assert_eq!(target.mode, DeliveryMode::ExactlyOnce);
     assert_eq!(target.cursor_topic, "wellspring.cursors");
+    let created = target.create_topic.map(|topic| (topic.partitions, topic.replicas));
+    assert_eq!(created, Some((Some(6), None)));
     assert_eq!(target.connection.sasl.map(|sasl| sasl.password_secret), Some("kafka".to_owned()));
     let hook = definition(json!({"url": "https://h.example/x", "from": 7, "log": "a"})).unwrap();
     assert_eq!((hook.log.as_str(), hook.start), ("a", StartAt::After(7)));
@@ -48,6 +50,9 @@ fn the_field_at_fault_is_named() {
         (kafka(json!({"topic": "wellspring.cursors"})), "cursor_topic"),
         (kafka(json!({"url": "http://a"})), "url"),
         (kafka(json!({"mode": "once"})), "mode"),
+        (kafka(json!({"create_topic": {"partitions": 0}})), "create_topic.partitions"),
+        (kafka(json!({"create_topic": {"replicas": 0}})), "create_topic.replicas"),
+        (hook(json!({"create_topic": {}})), "create_topic"),
         (kafka(json!({"format": "xml"})), "format"),
         (kafka(json!({"from": -1})), "from"),
         (kafka(json!({"from": "later"})), "from"),
