@@ -62,6 +62,19 @@ pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
             }
         )));
     }
+    let crossed = figures.total.counters.crossed;
+    if crossed > 0 {
+        found.push(StepFinding::note(format!(
+            "{} before a byte of the answer, over a connection that had brought others. Nobody can know whether the server took them: they count as failures. If it ends connections that are idle or have served enough, --no-keepalive avoids this.",
+            match crossed {
+                1 => "The server ended the connection of 1 request".to_owned(),
+                n => format!(
+                    "The server ended the connections of {} requests",
+                    crate::numbers::count(n)
+                ),
+            }
+        )));
+    }
     found.extend(figures.step.runs.iter().filter_map(|run| match &run.finish {
         Finish::Time | Finish::Count => None,
         Finish::Interrupted => {

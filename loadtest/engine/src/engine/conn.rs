@@ -37,6 +37,8 @@ pub(super) struct Conn {
     pub(super) begun_ns: u64,
     pub(super) tcp_ns: u64,
     pub(super) failures: u32,
+    /// Whether it has brought an answer since it was opened.
+    pub(super) is_used: bool,
 }
 
 impl Conn {
@@ -53,6 +55,7 @@ impl Conn {
             begun_ns: 0,
             tcp_ns: 0,
             failures: 0,
+            is_used: false,
         }
     }
 
@@ -143,6 +146,7 @@ impl Conn {
         self.out.clear();
         self.written = 0;
         self.wants_write = false;
+        self.is_used = false;
         self.generation = self.generation.wrapping_add(1);
     }
 }

@@ -199,6 +199,13 @@ impl Tally {
         }
     }
 
+    /// A request that is lost may have crossed the end of its connection.
+    pub(crate) fn crossed(&mut self, endpoint: u16, due_ns: u64) {
+        if self.measures(due_ns) {
+            self.endpoints[usize::from(endpoint)].counters.crossed += 1;
+        }
+    }
+
     /// A request that could not even be sent: counted as sent and lost at once.
     pub(crate) fn unsendable(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64, now_ns: u64) {
         let times = Times { due_ns, sent_ns: now_ns, ..Times::default() };

@@ -114,6 +114,10 @@ pub struct Counters {
     /// place; they are not among `sent`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unprocessed: u64,
+    /// Of the errors: requests over a connection that had brought answers before, which the server
+    /// ended before a byte of theirs. Nobody can know whether it took them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crossed: u64,
     /// Connections opened for these requests (in the first endpoint, when they are shared).
     pub connections_opened: u64,
     /// Bytes written, heads included.
@@ -322,6 +326,7 @@ impl Counters {
         add(&mut self.failed_checks, &other.failed_checks);
         add(&mut self.errors, &other.errors);
         self.unprocessed += other.unprocessed;
+        self.crossed += other.crossed;
         self.connections_opened += other.connections_opened;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;

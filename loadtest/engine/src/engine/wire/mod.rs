@@ -142,6 +142,14 @@ impl Wire {
         }
     }
 
+    /// Whether a request is under way, alone, and not a byte of its answer has come.
+    pub(crate) fn awaits_first_byte(&self) -> bool {
+        match self {
+            Wire::Http1(wire) => wire.awaits_first_byte(),
+            Wire::Http2(_) => false,
+        }
+    }
+
     /// The peer closed its side. `Ok(place)` if that completes the answer there.
     ///
     /// # Errors

@@ -154,7 +154,8 @@ impl Worker {
         debug_assert_eq!(at.phase, Phase::UnderWay);
         self.places[number as usize].phase = Phase::Ready;
         self.in_flight -= 1;
-        let conn = &self.conns[index];
+        let conn = &mut self.conns[index];
+        conn.is_used = true;
         let answer = conn.wire.answer(place, at.endpoint);
         let status = answer.status;
         let user = self.setup.first_place_of(self.index) + number;

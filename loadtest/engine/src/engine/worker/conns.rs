@@ -201,7 +201,12 @@ impl Worker {
                 // Not a byte of it was written.
                 self.take_back(number, tally);
             } else {
-                self.ends_unannounced |= matches!(kind, ErrorKind::Closed | ErrorKind::Reset);
+                let is_end = matches!(kind, ErrorKind::Closed | ErrorKind::Reset);
+                self.ends_unannounced |= is_end;
+                if is_end && conn.is_used && conn.wire.awaits_first_byte() {
+                    let at = self.places[number as usize];
+                    tally.crossed(at.endpoint, at.times.due_ns);
+                }
                 self.lose(number, kind, tally);
             }
         }

@@ -183,6 +183,10 @@ impl Http1 {
         }
     }
 
+    pub(super) fn awaits_first_byte(&self) -> bool {
+        self.state == State::Head && self.kept.is_empty()
+    }
+
     pub(super) fn reusable(&self) -> bool {
         self.keeps_alive && !self.asked_to_close
     }
