@@ -2,8 +2,8 @@
 //! they are refused or read, without a panic and in bounded memory; and what is read as a segment
 //! can be written anew.
 use wellspring_backup::Manifest;
-use wellspring_log::segment_copy::SegmentCopy;
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_format::segment_copy::SegmentCopy;
+use wellspring_format::segment_reader::SegmentReader;
 
 pub fn run(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else { return };

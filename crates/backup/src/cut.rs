@@ -5,7 +5,7 @@
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest};
 use crate::store::Store;
-use wellspring_log::segment_reader::{SegmentReader, VerifiedBatch};
+use wellspring_format::segment_reader::{SegmentReader, VerifiedBatch};
 use wellspring_types::Position;
 use wellspring_types::moment::push_rfc3339;
 

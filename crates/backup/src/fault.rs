@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use wellspring_log::segment_reader::SegmentFault;
+use wellspring_format::segment_reader::SegmentFault;
 
 /// The result of anything here.
 pub type Outcome<T> = Result<T, BackupError>;

@@ -19,7 +19,7 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{Manifest, begun_file};
 use crate::store::{Claim, Store, put};
 use std::collections::HashMap;
-use wellspring_log::segment::draw_salt;
+use wellspring_format::segment::draw_salt;
 use wellspring_log::{Clock, SystemClock};
 
 const MINUTE_US: u64 = 60 * 1_000_000;

@@ -10,11 +10,12 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use wellspring_log::segment::{draw_salt, index_name, segment_name};
-use wellspring_log::segment_copy::SegmentCopy;
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_format::history_of_salt;
+use wellspring_format::segment::{draw_salt, index_name, segment_name};
+use wellspring_format::segment_copy::SegmentCopy;
+use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::storage::{DiskStorage, Storage as _};
-use wellspring_log::{Log, OpenError, Options, history_of_salt, inspect};
+use wellspring_log::{Log, OpenError, Options, inspect};
 use wellspring_types::{HistoryId, Position};
 
 const BUFFER_BYTES: usize = 1 << 20;

@@ -15,10 +15,10 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use wellspring_log::history_of_salt;
-use wellspring_log::segment::{draw_salt, segment_name};
-use wellspring_log::segment_copy::SegmentCopy;
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_format::history_of_salt;
+use wellspring_format::segment::{draw_salt, segment_name};
+use wellspring_format::segment_copy::SegmentCopy;
+use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::storage::{DiskStorage, Storage as _, create_folder};
 use wellspring_types::Position;
 

@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::store::{PendingFile, Store, put};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
-use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
+use wellspring_format::segment_reader::{SegmentFault, SegmentReader};
 use wellspring_log::{Corruption, LostEnd};
 use wellspring_types::moment::push_rfc3339;
 

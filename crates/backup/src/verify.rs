@@ -4,8 +4,8 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::store::Store;
 use crate::take::Progress;
-use wellspring_log::history_of_salt;
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_format::history_of_salt;
+use wellspring_format::segment_reader::SegmentReader;
 
 /// What was found.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use crate::error::AppendError;
 use crate::lease::Fence;
-use crate::record::{EncodedEvents, RequestKey};
 use crate::work::Stopped;
+use wellspring_format::record::{EncodedEvents, RequestKey};
 use wellspring_types::{AppendCondition, Position};
 
 /// When an append is answered.

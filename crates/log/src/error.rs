@@ -4,24 +4,8 @@ use crate::role::Leader;
 use crate::work::Stopped;
 use std::fmt;
 use std::io;
+pub use wellspring_format::Corruption;
 use wellspring_types::{Conflict, Invalid, Position};
-
-/// Damage in stored bytes. A retry does not help; `wellspring verify` reports the extent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Corruption {
-    /// The file, relative to the log's folder.
-    pub file: String,
-    /// Byte offset in it.
-    pub offset: u64,
-    /// What was expected there.
-    pub what: String,
-}
-
-impl fmt::Display for Corruption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is damaged at byte {}: {}", self.file, self.offset, self.what)
-    }
-}
 
 /// Evidence that the last segments of a log are gone. The segments that are there are intact.
 #[derive(Debug, Clone, PartialEq, Eq)]

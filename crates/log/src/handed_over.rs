@@ -3,8 +3,8 @@
 
 use crate::append::{Append, Completion};
 use crate::log::Log;
-use crate::record::{EncodedEvents, RecordFault, RecordView, RequestKey, read_u32};
 use std::fmt;
+use wellspring_format::record::{EncodedEvents, RecordFault, RecordView, RequestKey, read_u32};
 use wellspring_types::{EventRef, Invalid};
 
 /// Maximum size of a piece that is handed over, in bytes; a single record may be longer.

@@ -15,7 +15,6 @@ use crate::journal::{CopyIdentity, all_lost, was_claimed};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::role::Leader;
-use crate::segment::{index_name, parse_segment_name, segment_name};
 use crate::segments::{OpenSegment, build_active, knows_of_more, open_sealed};
 use crate::shared::Place;
 use crate::shared::entry::ClusterId;
@@ -24,6 +23,7 @@ use crate::work::Work;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use wellspring_format::segment::{index_name, parse_segment_name, segment_name};
 use wellspring_types::{Position, Query};
 
 /// The log's name in its [journal](crate::shared) if the folder holds a copy of a shared log;

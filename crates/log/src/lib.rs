@@ -36,7 +36,6 @@
 
 mod amount;
 mod append;
-pub mod batch;
 pub mod batcher;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -46,7 +45,6 @@ mod feed;
 mod handed_over;
 mod head_gate;
 mod histogram;
-mod history;
 mod index;
 pub mod inspect;
 mod journal;
@@ -60,13 +58,9 @@ pub mod plants;
 mod plants;
 mod query;
 mod read;
-pub mod record;
 pub mod recover;
 mod role;
 mod scrub;
-pub mod segment;
-pub mod segment_copy;
-pub mod segment_reader;
 mod segments;
 mod sequencer;
 pub mod shared;
@@ -83,7 +77,6 @@ pub use feed::{Feed, Past};
 pub use handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS, HandedOverFault};
 pub use head_gate::{HeadGate, HeldHeads};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
-pub use history::history_of_salt;
 pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
 pub use log::{AcceptedStats, CommitOn, Log, LogStats, SharedStats};
@@ -93,11 +86,11 @@ pub use read::{
     CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
     TermCount,
 };
-pub use record::{EncodedEvents, RecordView, RequestKey, SERVER_KEYS, Savepoint};
 pub use role::{Leader, Role};
 pub use scrub::{ScrubEnd, ScrubReport};
 pub use sequencer::{Turn, TurnProgress};
 pub use shared::{Claims, SharedOptions};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;
+pub use wellspring_format::{EncodedEvents, RecordView, RequestKey, SERVER_KEYS, Savepoint};
 pub use work::{GiveWay, Stopped, Work};

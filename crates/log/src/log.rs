@@ -14,7 +14,6 @@ use crate::open;
 use crate::options::{Driver, Options};
 use crate::query::CompiledQuery;
 use crate::read::Snapshot;
-use crate::record::RequestKey;
 use crate::role::Role;
 use crate::sequencer::{Sequencer, Turn, judge};
 use crate::shared::SharedOptions;
@@ -28,6 +27,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use wellspring_format::record::RequestKey;
 use wellspring_types::{HistoryId, Position, Query};
 
 /// Figures about a log, for metrics and people. Counters start when it is opened.

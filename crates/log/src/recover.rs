@@ -9,14 +9,18 @@
 //! some byte has changed since: *rot*. Rot is an error, because the batch may have been
 //! acknowledged. Moreover, no batch after a torn one may claim that a barrier covered it.
 
-use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, zero_slices};
 use crate::error::{Corruption, OpenError};
-use crate::record::{RecordView, read_u32};
-use crate::segment::{HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_name};
 use crate::shared::Place;
 use crate::shared::entry::BatchId;
 use crate::storage::StorageFile;
 use std::io;
+use wellspring_format::batch::{
+    BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, zero_slices,
+};
+use wellspring_format::record::{RecordView, read_u32};
+use wellspring_format::segment::{
+    HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_name,
+};
 use wellspring_types::Position;
 
 /// A batch found by [`scan`], with a valid checksum.

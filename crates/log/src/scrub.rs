@@ -3,16 +3,16 @@
 
 use crate::error::{Corruption, ReadError};
 use crate::extent::{Extent, SegmentExtent};
-use crate::history::history_of_cluster;
 use crate::index::{IndexError, SegmentIndex};
 use crate::journal::{CopyIdentity, EPOCH_FILE, JOURNAL_FILE, KeptFile, keep_epoch};
 use crate::log::Log;
-use crate::segment::segment_name;
-use crate::segment_reader::{SegmentFault, SegmentReader};
 use crate::work::{Stopped, Work};
 use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
+use wellspring_format::history_of_cluster;
+use wellspring_format::segment::segment_name;
+use wellspring_format::segment_reader::{SegmentFault, SegmentReader};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -120,7 +120,7 @@ impl Log {
             return Ok(KeptFile::Sound);
         };
         match CopyIdentity::read(&*sequencer.storage) {
-            Ok(Some(found)) if history_of_cluster(found.cluster) == *known => {
+            Ok(Some(found)) if history_of_cluster(found.cluster.0) == *known => {
                 return Ok(KeptFile::Sound);
             }
             Ok(_) => {}

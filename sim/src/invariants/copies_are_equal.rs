@@ -3,8 +3,8 @@
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;
-use wellspring_log::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
-use wellspring_log::segment::SEGMENT_HEADER_BYTES;
+use wellspring_format::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
+use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_types::Position;
 
 #[derive(Default)]

@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
-use wellspring_log::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_format::batch::{BATCH_HEADER_BYTES, BatchHeader};
+use wellspring_format::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::{OpenError, inspect};
 use wellspring_types::Position;
 

@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use wellspring_format::batch::{BATCH_HEADER_BYTES, BatchHeader};
+use wellspring_format::segment::{index_name, segment_name};
+use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::LostEnd;
-use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
-use wellspring_log::segment::{index_name, segment_name};
-use wellspring_log::segment_reader::SegmentReader;
 use wellspring_types::Position;
 
 /// What has become of the events that were recorded after a backup, once segments are mended.

@@ -32,10 +32,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use wellspring_format::segment::{parse_segment_name, segment_name};
+use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::OpenError;
 use wellspring_log::inspect::scan_file;
-use wellspring_log::segment::{parse_segment_name, segment_name};
-use wellspring_log::segment_reader::SegmentReader;
 use wellspring_types::Position;
 
 /// The salt that a mended first segment gets, from which the log's history is derived.

@@ -8,12 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use wellspring_format::segment::segment_name;
+use wellspring_format::segment_copy::SegmentCopy;
+use wellspring_format::segment_reader::{SegmentFault, SegmentReader};
 use wellspring_log::OpenError;
 use wellspring_log::inspect;
 use wellspring_log::recover::Tail;
-use wellspring_log::segment::segment_name;
-use wellspring_log::segment_copy::SegmentCopy;
-use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
 use wellspring_types::Position;
 
 const BUFFER_BYTES: usize = 1 << 20;

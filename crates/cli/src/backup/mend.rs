@@ -16,8 +16,8 @@ use wellspring_backup::mend::{
 };
 use wellspring_backup::renew::RenewedLog;
 use wellspring_backup::{BackupError, KnownEnds, LogBackup, Manifest, Store};
+use wellspring_format::segment::parse_segment_name;
 use wellspring_log::inspect::{self, Report};
-use wellspring_log::segment::parse_segment_name;
 use wellspring_log::storage::{DiskStorage, Storage};
 use wellspring_types::Position;
 

@@ -1,7 +1,7 @@
 //! Events that differ only in their data, encoded directly into a partition.
 
 use super::ring::Reservation;
-use crate::record::{FLAG_BINARY, HEADER_BYTES};
+use wellspring_format::record::{FLAG_BINARY, HEADER_BYTES};
 use wellspring_types::valid::check_tags;
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 

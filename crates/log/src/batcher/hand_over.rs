@@ -6,9 +6,9 @@
 use crate::append::Appended;
 use crate::error::AppendError;
 use crate::log::Log;
-use crate::record::{RequestKey, SERVER_KEYS};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_format::record::{RequestKey, SERVER_KEYS};
 
 /// Maximum length of a node's name in a key, in bytes.
 const NAME_BYTES: usize = 120;

@@ -1,8 +1,8 @@
 //! Splits the content of partitions into pieces of whole records.
 
 use crate::handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS};
-use crate::record::RecordView;
 use std::ops::Range;
+use wellspring_format::record::RecordView;
 
 /// Maximum size of a piece, which bounds how long other appends wait for the staging lock.
 const PIECE_BYTES: usize = 256 << 10;

@@ -5,9 +5,9 @@
 
 use super::*;
 use crate::options::SystemClock;
-use crate::record::EncodedEvents;
 use crate::{Log, Options as LogOptions, ReadOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wellspring_format::record::EncodedEvents;
 use wellspring_patience::{PATIENCE, until};
 use wellspring_types::{DataKind, Event, Query};
 

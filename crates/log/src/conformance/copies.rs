@@ -5,14 +5,14 @@ use super::nodes::Deadline;
 use super::oracle::{append, drain, read_all, small_segments};
 use super::sent::{Outcome, SentAppend, check, numbered};
 use super::{JournalUnderTest, Nodes};
-use crate::batch::BATCH_HEADER_BYTES;
-use crate::record::read_u32;
-use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name};
 use crate::storage::{Storage, simulated::SimulatedStorage};
 use crate::{AppendError, Log, NotConfirmed, Order, ReadOptions, Role};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::record::read_u32;
+use wellspring_format::segment::{SEGMENT_HEADER_BYTES, parse_segment_name};
 use wellspring_patience::PATIENCE;
 use wellspring_types::{Event, Query};
 

@@ -2,8 +2,9 @@
 
 use super::oracle::{append, append_if, read_all, small_segments};
 use super::{JournalUnderTest, Nodes};
-use crate::{Append, AppendError, CommitOn, RequestKey};
+use crate::{Append, AppendError, CommitOn};
 use std::sync::mpsc;
+use wellspring_format::RequestKey;
 use wellspring_types::{AppendCondition, Event, EventId, Query};
 
 pub(super) fn keyed(key: &str, body: u8, events: &[Event]) -> Append {

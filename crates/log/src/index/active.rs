@@ -15,11 +15,11 @@ use super::matching::{ColumnBlock, Narrowed, Source};
 use super::tag_pairs::{COMMON, TagPair, TagPairs};
 use super::term_table::{Beginning, IdTable, PairTable, TermTable};
 use super::{IndexError, TermKind, TermPage};
-use crate::record::RecordView;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use wellspring_format::record::RecordView;
 
 /// Maximum length of a tag's list without lists of pairs.
 const FEW: u32 = 32;
@@ -440,8 +440,8 @@ impl Source for ActiveIndex {
 mod tests {
     use super::*;
     use crate::query::CompiledQuery;
-    use crate::record::EncodedEvents;
     use crate::work::Work;
+    use wellspring_format::record::EncodedEvents;
     use wellspring_types::{Event, Query};
 
     #[test]

@@ -168,7 +168,7 @@ mod tests {
             let index = Arc::clone(writer.index());
             // Every term occurs, and one ordinary request is staged afterwards.
             let mut push = |event: wellspring_types::Event| {
-                let mut encoded = crate::record::EncodedEvents::new();
+                let mut encoded = wellspring_format::record::EncodedEvents::new();
                 encoded.push(&event.as_ref()).unwrap();
                 let rel = index.len();
                 writer.push(rel, &encoded.iter().next().unwrap());

@@ -6,9 +6,9 @@
 use super::oracle_tests::Dice;
 use super::sealed_writer::sealed_image;
 use super::*;
-use crate::record::EncodedEvents;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use wellspring_format::record::EncodedEvents;
 use wellspring_types::{Event, EventId, Query, QueryItem};
 
 const EVENTS: u32 = 1_000_000;

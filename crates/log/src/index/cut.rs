@@ -26,8 +26,8 @@
 //!   a cell has been an event's, and a search in a list that is not ascending still terminates.
 
 use super::active::ActiveWriter;
-use crate::record::RecordView;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use wellspring_format::record::RecordView;
 
 impl ActiveWriter {
     /// Takes back the events from `rel` on. `dropped` are their records, in any order; their
@@ -76,10 +76,10 @@ mod tests {
     };
     use super::super::{SealedIndex, SegmentIndex, sealed_writer::sealed_image};
     use super::*;
-    use crate::record::{EncodedEvents, RequestKey};
     use proptest::prelude::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use wellspring_format::record::{EncodedEvents, RequestKey};
     use wellspring_types::Query;
 
     fn encoded(model: &Model) -> EncodedEvents {

@@ -97,7 +97,7 @@ proptest! {
 /// Recomputes the checksums of the directories, the filter, the dictionaries' blocks and the
 /// header.
 fn mend(image: &mut [u8]) {
-    use crate::record::{read_u32, read_u64};
+    use wellspring_format::record::{read_u32, read_u64};
     let section = |image: &[u8], i: usize| {
         let entry = &image[40 + 24 * i..];
         let (offset, len) = (read_u64(entry, 0) as usize, read_u64(entry, 8) as usize);

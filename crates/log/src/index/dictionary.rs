@@ -18,8 +18,8 @@ use super::file::{Part, ReadAt, Section, read};
 use super::image::Image;
 use super::loaded::Slot;
 use super::sealed_list::SealedList;
-use crate::record::{read_u32, read_u64};
 use std::sync::Arc;
+use wellspring_format::record::{read_u32, read_u64};
 
 const ENTRY_BYTES: usize = 16;
 /// A dictionary of at most this size is kept in memory once read: types are few, and every query

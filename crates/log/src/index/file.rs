@@ -1,9 +1,9 @@
 //! The interface to the file of a sealed index, and the file's header.
 
 use super::IndexError;
-use crate::record::{read_u32, read_u64};
 use std::io;
 use std::sync::Arc;
+use wellspring_format::record::{read_u32, read_u64};
 
 /// A file that many threads can read at any offset. Not a memory map: an I/O error must be returned
 /// as an error.

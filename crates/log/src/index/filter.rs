@@ -21,7 +21,7 @@
 //! bits of a group choose the word, the lower six the bit. It is read as a whole.
 
 use super::hash::Keyed;
-use crate::record::{read_u32, read_u64};
+use wellspring_format::record::{read_u32, read_u64};
 
 const BITS_PER_KEY: usize = 13;
 const PROBES: u32 = 7;

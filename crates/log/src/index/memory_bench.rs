@@ -5,8 +5,8 @@
 
 use super::sealed_writer::sealed_image;
 use super::*;
-use crate::record::{EncodedEvents, RequestKey};
 use std::time::Instant;
+use wellspring_format::record::{EncodedEvents, RequestKey};
 use wellspring_types::{Event, EventId};
 
 const REQUEST_EVENTS: u32 = 1_000;

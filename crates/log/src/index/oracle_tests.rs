@@ -2,11 +2,11 @@
 
 use super::sealed_writer::sealed_image;
 use super::*;
-use crate::record::{EncodedEvents, RecordView, RequestKey};
 use crate::work::{Stopped, Work};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use wellspring_format::record::{EncodedEvents, RecordView, RequestKey};
 use wellspring_types::{Event, EventId, Query, QueryItem};
 
 /// A small generator: proptest's own would be slow for hundreds of events per case.

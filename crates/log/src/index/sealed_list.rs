@@ -13,7 +13,7 @@
 use super::IndexError;
 use super::file::{ReadAt, Section, read};
 use super::varint;
-use crate::record::read_u32;
+use wellspring_format::record::read_u32;
 
 /// Maximum length of a list stored in its dictionary entry.
 pub(super) const INLINE: usize = 16;

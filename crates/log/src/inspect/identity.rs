@@ -2,13 +2,13 @@
 
 use super::{existing, open};
 use crate::error::OpenError;
-use crate::history::history_of_salt;
 use crate::journal::CopyIdentity;
 use crate::recover;
-use crate::segment::segment_name;
 use crate::segments::first_salt_in_index;
 use std::io;
 use std::path::Path;
+use wellspring_format::history_of_salt;
+use wellspring_format::segment::segment_name;
 use wellspring_types::HistoryId;
 
 /// The history of the log of files in `dir`, from its first segment; if that is missing or its

@@ -3,10 +3,10 @@
 use super::{Report, bases, existing, listed, open};
 use crate::error::OpenError;
 use crate::recover;
-use crate::segment::{index_name, is_index_name, segment_name};
 use crate::segments::{knows_of_more, lost_after, open_sealed};
 use crate::storage::Storage;
 use std::path::Path;
+use wellspring_format::segment::{index_name, is_index_name, segment_name};
 use wellspring_types::Position;
 
 /// The indexes in `dir` that know of segments after the last one, from the last to the first.

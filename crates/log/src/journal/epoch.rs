@@ -3,9 +3,9 @@
 
 use super::segment_writer::is_full;
 use crate::error::{Corruption, OpenError};
-use crate::segment::{is_index_name, segment_name};
 use crate::storage::{Storage, read_device, replace_file};
 use std::io;
+use wellspring_format::segment::{is_index_name, segment_name};
 
 pub(crate) const EPOCH_FILE: &str = "epoch";
 /// The largest epoch: lease tokens combine it with 32 lower bits into a number that JSON represents

@@ -20,7 +20,6 @@ pub(crate) use shared::{
     Confirmations, CopyIdentity, JOURNAL_FILE, Order, Origin, SharedCounters, SharedJournal,
 };
 
-use crate::batch::{BATCH_HEADER_BYTES, BatchHeader, seal};
 use crate::role::Role;
 use crate::shared::rule::AcceptedBatch;
 use crate::shared::{Place, PlacedEntry, SharedLogError};
@@ -29,6 +28,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
+use wellspring_format::batch::{BATCH_HEADER_BYTES, BatchHeader, seal};
 use wellspring_types::Position;
 
 /// A batch for the journal: the header fields known to the sequencer, and the records.
@@ -167,7 +167,7 @@ impl JournalBatch {
 
     /// Size of its records.
     pub(crate) fn body_bytes(&self) -> usize {
-        self.bytes.len() - crate::batch::BATCH_HEADER_BYTES
+        self.bytes.len() - wellspring_format::batch::BATCH_HEADER_BYTES
     }
 
     /// Its records, stamped.

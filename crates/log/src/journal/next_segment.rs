@@ -8,10 +8,12 @@
 
 use super::JournalError;
 use super::segment_writer::{extend_with_zeros, is_full};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name};
 use crate::storage::{Storage, StorageFile};
 use std::io;
 use std::sync::Arc;
+use wellspring_format::segment::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
+};
 use wellspring_types::Position;
 
 /// Ends with `.tmp`, like all names that opening removes.

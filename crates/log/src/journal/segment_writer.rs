@@ -7,15 +7,17 @@
 
 use super::next_segment::{NextSegment, nothing_happened};
 use super::{JournalBatch, JournalError, SealedBy};
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::histogram::{self, Recorder};
 use crate::options::{Clock, Options};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name};
 use crate::segments::Segments;
 use crate::shared::Place;
 use crate::storage::{Storage, StorageFile, write_under};
 use std::io;
 use std::sync::Arc;
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::segment::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
+};
 use wellspring_types::Position;
 
 /// First extension of a segment; doubles with its size up to [`LARGEST_GROWTH_BYTES`].

@@ -9,7 +9,6 @@ use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal, was_claimed};
 use crate::options::{Options, Sync};
 use crate::recover;
 use crate::role::Role;
-use crate::segment::{SegmentSource, index_name, is_index_name, parse_segment_name, segment_name};
 use crate::sequencer::NodeProcess;
 use crate::shared::Place;
 use crate::shared::SharedOptions;
@@ -18,6 +17,9 @@ use crate::shared::{SharedLimits, SharedLog};
 use crate::storage::Storage;
 use std::io;
 use std::sync::Arc;
+use wellspring_format::segment::{
+    SegmentSource, index_name, is_index_name, parse_segment_name, segment_name,
+};
 use wellspring_types::Position;
 
 /// Large enough for a claim with the longest names.

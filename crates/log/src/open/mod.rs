@@ -7,18 +7,12 @@ mod start;
 pub(crate) use copy::open_shared;
 use start::{StartedJournal, start};
 
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
-use crate::history::history_of_salt;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
 use crate::journal::{CopyIdentity, FileJournal, all_lost, claim_epoch, create_segment};
 use crate::options::Options;
 use crate::recover;
 use crate::role::Role;
-use crate::segment::{
-    SEGMENT_HEADER_BYTES, SegmentSource, index_name, is_index_name, parse_segment_name,
-    segment_name,
-};
 use crate::segments::{
     OpenSegment, Run, build_active, check_next, knows_of_more, lost_after, open_sealed,
 };
@@ -27,6 +21,12 @@ use crate::storage::{Storage, StorageFile, read_exact_at};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::history_of_salt;
+use wellspring_format::segment::{
+    SEGMENT_HEADER_BYTES, SegmentSource, index_name, is_index_name, parse_segment_name,
+    segment_name,
+};
 use wellspring_types::{HistoryId, Position};
 
 /// Smallest and largest configurable segment size. Offsets are u32, and a batch may exceed the size

@@ -1,16 +1,16 @@
 //! Iterates over the matching events of one run. Bytes are read in windows; neighbouring records
 //! share a window, and a read of everything walks through the files.
 
-use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
 use crate::index::{Candidates, IndexError};
 use crate::query::CompiledQuery;
-use crate::record::{Layout, RecordView, read_u32};
-use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::segments::{OpenSegment, Run};
 use crate::work::Work;
 use std::ops::Range;
 use std::sync::Arc;
+use wellspring_format::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
+use wellspring_format::record::{Layout, RecordView, read_u32};
+use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_types::Position;
 
 /// Number of candidates looked up at a time.

@@ -5,10 +5,10 @@ use super::stretch::{Stretch, find_id};
 use crate::error::ReadError;
 use crate::feed::Feed;
 use crate::query::CompiledQuery;
-use crate::record::RecordView;
 use crate::segments::{Run, Segments};
 use crate::work::Work;
 use std::sync::Arc;
+use wellspring_format::record::RecordView;
 use wellspring_types::{EventId, Position, Query};
 
 /// Direction of a read.

@@ -4,10 +4,10 @@ use super::open_segment::OpenSegment;
 use crate::error::{Corruption, LostEnd, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::recover;
-use crate::segment::{index_name, segment_name};
 use crate::storage::{DeviceReader, Storage, StorageFile, write_under};
 use std::io;
 use std::sync::Arc;
+use wellspring_format::segment::{index_name, segment_name};
 use wellspring_types::Position;
 
 /// The result of indexing segments: the index, its writer, and the contents found in each segment.

@@ -14,10 +14,10 @@ pub(crate) use run::{IndexOwner, Run};
 
 use crate::error::Corruption;
 use crate::index::Terms;
-use crate::segment::index_name;
 use crate::storage::StorageFile;
 use crate::threads::lock;
 use std::sync::{Arc, Mutex};
+use wellspring_format::segment::index_name;
 use wellspring_types::Position;
 
 /// The memory and disk usage of a log's indexes.

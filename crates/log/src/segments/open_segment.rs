@@ -1,10 +1,10 @@
 //! A segment of an open log: its file, and the damage found in it.
 
 use crate::error::{Corruption, ReadError};
-use crate::segment::segment_name;
 use crate::storage::StorageFile;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use wellspring_format::segment::segment_name;
 use wellspring_types::Position;
 
 /// The file of one segment.

@@ -5,7 +5,6 @@ use super::open_segment::OpenSegment;
 use crate::error::{Corruption, OpenError, ReadError};
 use crate::index::{self, IndexError, SegmentExtent, SegmentIndex};
 use crate::recover;
-use crate::segment::index_name;
 use crate::storage::{Storage, StorageFile};
 use crate::threads::lock;
 use crate::work::{Repair, Stopped, Work};
@@ -14,6 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use wellspring_format::segment::index_name;
 use wellspring_types::Position;
 
 /// One or more adjacent segments and their index. Events are identified by their position relative

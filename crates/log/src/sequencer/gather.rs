@@ -2,11 +2,11 @@
 
 use super::replays::ReplayBytes;
 use crate::append::{Append, Appended, Completion};
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
-use crate::record;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::record;
 use wellspring_types::Position;
 
 /// The answer to a waiter when its position is durable.

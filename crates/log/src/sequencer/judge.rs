@@ -8,10 +8,10 @@ use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
 use crate::plants::{Plant, planted};
 use crate::read::{Snapshot, Stretch, find_id, find_key};
-use crate::record::RequestKey;
 use crate::segments::Run;
 use crate::work::Work;
 use std::sync::Arc;
+use wellspring_format::record::RequestKey;
 use wellspring_types::{AppendCondition, EventId, Position};
 
 /// Maximum number of steps for judging a window under the staging lock. With known terms, a step is
@@ -268,8 +268,8 @@ mod tests {
     use super::*;
     use crate::log::Log;
     use crate::options::Options;
-    use crate::record::EncodedEvents;
     use crate::storage::simulated::SimulatedStorage;
+    use wellspring_format::record::EncodedEvents;
     use wellspring_types::{Event, Query};
 
     fn append(bytes: usize, id: Option<u8>) -> Append {

@@ -6,19 +6,21 @@
 
 use super::Sequencer;
 use super::commit::Committer;
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::journal::{JournalBatch, Resume, SealedBy};
 use crate::plants::{Plant, planted};
 use crate::recover;
 use crate::role::Role;
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
 use crate::shared::Place;
 use crate::shared::rule::{AcceptedBatch, Rule, Verdict};
 use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::segment::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name,
+};
 use wellspring_types::Position;
 
 /// Time between checks for damage.

@@ -8,7 +8,6 @@
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
 use crate::options::Driver;
-use crate::segment::index_name;
 use crate::segments::{IndexOwner, NewIndexFile, Run, Segments, open_sealed};
 use crate::storage::{Storage, write_under};
 use crate::threads::{self, lock};
@@ -16,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use wellspring_format::segment::index_name;
 
 /// Number of runs that become one.
 const FAN: usize = 4;

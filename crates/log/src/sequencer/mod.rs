@@ -61,7 +61,6 @@ use crate::journal::{Confirmations, JournalLimits, SharedCounters};
 use crate::lease::Leases;
 use crate::options::{Clock, Options};
 use crate::read::Snapshot;
-use crate::segment::{is_index_name, parse_segment_name};
 use crate::segments::Segments;
 use crate::storage::Storage;
 use crate::subscription::Interests;
@@ -69,6 +68,7 @@ use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
+use wellspring_format::segment::{is_index_name, parse_segment_name};
 use wellspring_types::HistoryId;
 
 /// The state shared by a log's threads and callers.

@@ -19,11 +19,11 @@ use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
 use crate::plants::{Plant, planted};
 use crate::read::Stretch;
-use crate::record::EncodedEvents;
 use crate::role::Role;
 use crate::threads::lock;
 use crate::work::Work;
 use std::sync::MutexGuard;
+use wellspring_format::record::EncodedEvents;
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
 
 /// Maximum number of positions judged under the lock.

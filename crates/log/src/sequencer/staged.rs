@@ -17,13 +17,10 @@
 //! decision made under an older count may depend on discarded events.
 
 use super::gather::{self, Gathering, InFlight, Waiter};
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::index::{ActiveWriter, SegmentIndex};
 use crate::journal::JournalBatch;
 use crate::plants::{Plant, planted};
-use crate::record;
 use crate::role::Role;
-use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::segments::{Run, Segments};
 use crate::shared::rule::AcceptedBatch;
 use crate::storage::Storage;
@@ -31,6 +28,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use wellspring_format::batch::BATCH_HEADER_BYTES;
+use wellspring_format::record;
+use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_types::Position;
 
 /// Number of buffers kept for the next batches; larger buffers are freed.

@@ -92,11 +92,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
-
-/// A place in a shared log. Places ascend along its order but need not be dense; `Place(0)` is
-/// before the first entry. An engine whose places start at zero adds one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place(pub u64);
+pub use wellspring_format::Place;
 
 /// An entry with its place.
 pub type PlacedEntry = (Place, Arc<[u8]>);

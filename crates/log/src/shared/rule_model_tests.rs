@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::plants::plant;
-use crate::record::read_u32;
 use crate::shared::entry::{Claim, batch_entries};
 use std::collections::{BTreeMap, BTreeSet};
+use wellspring_format::record::read_u32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bug {

@@ -15,7 +15,6 @@ use crate::feed::Feed;
 use crate::plants::{Plant, planted};
 use crate::query::CompiledQuery;
 use crate::read::{Events, ReadOptions, Snapshot};
-use crate::record::RecordView;
 use crate::segments::Segments;
 use crate::threads::Signal;
 use crate::waiters::TooManyWaiters;
@@ -24,6 +23,7 @@ use interests::{Interest, Wait, WaitOutcome};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use wellspring_format::record::RecordView;
 use wellspring_types::Position;
 
 /// A subscription at least this many events behind the head reads on before it waits.

@@ -28,6 +28,7 @@ mod opening;
 mod oracle;
 mod recovery;
 mod scrub;
+mod segment_copies;
 mod setbacks;
 mod shared;
 mod shared_closing;

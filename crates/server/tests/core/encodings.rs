@@ -7,10 +7,11 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const MARK: &str = "\u{feff}";
 
-type Header = (&'static str, &'static str);
+/// Method, path, headers, body.
+type Call = (&'static str, &'static str, Vec<(&'static str, &'static str)>, String);
 
 /// Routes that read JSON, and a body for each.
-fn bodies() -> Vec<(&'static str, &'static str, Vec<Header>, String)> {
+fn bodies() -> Vec<Call> {
     let event = r#"{"type":"T","data":1}"#;
     let item = r#"{"sku":"s","name":"n","topic":"t","price":1,"currency":"EUR","stock":1}"#;
     vec![

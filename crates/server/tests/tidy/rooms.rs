@@ -68,6 +68,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 const FLOORS: &[&[&str]] = &[
     &["tls", "patience", "readable"],
     &["types", "kafka", "test-support"],
+    &["format"],
     &["json", "log", "graph"],
     &["views", "cypher", "journals/postgres", "connectors", "backup"],
     &["host"],

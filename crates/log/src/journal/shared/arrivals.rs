@@ -3,18 +3,18 @@
 use super::copy::CopyIdentity;
 use super::offers::Purpose;
 use super::{ArrivedBatch, Origin, SharedJournal, Stage};
-use crate::history::history_of_cluster;
 use crate::journal::{JournalBatch, JournalError, Settlement};
 use crate::plants::{Plant, planted};
-use crate::record::RecordView;
 use crate::role::{Leader, Role};
-use crate::segment::SegmentSource;
 use crate::shared::Place;
 use crate::shared::entry::{BatchId, ClusterId, Entry};
 use crate::shared::rule::{AcceptedBatch, Claimant, Verdict, VoidReason};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wellspring_format::history_of_cluster;
+use wellspring_format::record::RecordView;
+use wellspring_format::segment::SegmentSource;
 use wellspring_types::Position;
 
 /// Time between attempts to write the identity of the copy.
@@ -125,7 +125,7 @@ impl SharedJournal {
             let reason = format!("the copy is of cluster {known}, the shared log of {cluster}");
             return self.detach(reason);
         }
-        let _ = self.history.set(history_of_cluster(cluster));
+        let _ = self.history.set(history_of_cluster(cluster.0));
         self.identity = Some(identity);
         self.write_identity(self.now_us());
         self.offers.stop();

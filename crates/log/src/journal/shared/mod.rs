@@ -30,13 +30,11 @@ mod offers;
 pub(crate) use confirmations::Confirmations;
 pub(crate) use copy::{CopyIdentity, JOURNAL_FILE};
 
-use crate::history::history_of_cluster;
 use crate::journal::{
     Journal, JournalBatch, JournalError, JournalLimits, Resume, SegmentWriter, Settlement,
 };
 use crate::options::Clock;
 use crate::plants::{Plant, planted};
-use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::shared::entry::{BatchId, batch_entries};
 use crate::shared::lead::{LeadState, LeadTimer};
 use crate::shared::rule::{AcceptedBatch, Rule};
@@ -51,6 +49,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
+use wellspring_format::history_of_cluster;
+use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_types::{HistoryId, Position};
 
 /// Maximum batch size that requests join, whatever the engine accepts.
@@ -222,7 +222,7 @@ impl SharedJournal {
             clock,
             entry_bytes: limits.entry_bytes,
             history: Arc::new(
-                cluster.map_or_else(OnceLock::new, |id| history_of_cluster(id).into()),
+                cluster.map_or_else(OnceLock::new, |id| history_of_cluster(id.0).into()),
             ),
             identity,
             identity_due_us: None,

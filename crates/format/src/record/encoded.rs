@@ -36,7 +36,8 @@ impl EncodedEvents {
     }
 
     /// Validated records with zero positions and times and without a request key.
-    pub(crate) fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
+    #[must_use]
+    pub fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
         EncodedEvents { bytes, count, has_times: false }
     }
 
@@ -146,7 +147,7 @@ impl EncodedEvents {
     }
 
     /// The times that the events want, in order; 0 for one that wants none.
-    pub(crate) fn wanted_times_us(&self) -> impl Iterator<Item = u64> {
+    pub fn wanted_times_us(&self) -> impl Iterator<Item = u64> {
         let mut rest = &self.bytes[..];
         std::iter::from_fn(move || {
             let record = rest.split_off(..rest.len().min(read_length(rest)?))?;
@@ -169,7 +170,7 @@ impl EncodedEvents {
 
     /// Marks the first event as the first of a request with this key. Must be called once, after
     /// every event has been pushed.
-    pub(crate) fn attach_key(&mut self, key: &RequestKey) {
+    pub fn attach_key(&mut self, key: &RequestKey) {
         // A request that was returned unjudged has it already.
         if self.bytes[27] & FLAG_KEY != 0 {
             return;

@@ -17,8 +17,8 @@
 //! A copy has a separate version, so that a program without support for shared logs refuses to
 //! append to it.
 
+use crate::place::Place;
 use crate::record::{read_u32, read_u64};
-use crate::shared::Place;
 use std::hash::{BuildHasher, RandomState};
 use wellspring_types::Position;
 
@@ -48,7 +48,7 @@ pub struct SegmentHeader {
 pub struct SegmentSource {
     /// The segment's first batch is after this place.
     pub after: Place,
-    /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if
+    /// [`BatchId::chain`](crate::place::BatchId::chain) of the batch before its first; 0 if
     /// there is none.
     pub chain: u32,
 }
@@ -137,7 +137,8 @@ pub fn parse_segment_name(name: &str) -> Option<Position> {
 }
 
 /// Whether a name is an index's.
-pub(crate) fn is_index_name(name: &str) -> bool {
+#[must_use]
+pub fn is_index_name(name: &str) -> bool {
     name.strip_suffix(".idx").is_some_and(is_base)
 }
 

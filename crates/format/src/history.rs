@@ -9,7 +9,6 @@
 //! have none. There is no lineage of forks either: a client whose position lies before a fork may
 //! have derived data from other logs, so it is told, with the head, and decides (decision 0040).
 
-use crate::shared::entry::ClusterId;
 use sha2::{Digest, Sha256};
 use wellspring_types::HistoryId;
 
@@ -24,9 +23,10 @@ pub fn history_of_salt(salt: u64) -> HistoryId {
     HistoryId(u64::from_be_bytes(first))
 }
 
-/// The history of a shared log.
-pub(crate) fn history_of_cluster(cluster: ClusterId) -> HistoryId {
-    let first: [u8; 8] = cluster.0[..8].try_into().expect("an id has 16 bytes");
+/// The history of a shared log whose cluster has this id.
+#[must_use]
+pub fn history_of_cluster(cluster: [u8; 16]) -> HistoryId {
+    let first: [u8; 8] = cluster[..8].try_into().expect("an id has 16 bytes");
     HistoryId(u64::from_be_bytes(first))
 }
 
@@ -39,7 +39,7 @@ mod tests {
         // Consumers keep ids, so no release may derive others.
         assert_eq!(history_of_salt(0).to_string(), "290d865039207030");
         assert_eq!(history_of_salt(0x0123_4567_89ab_cdef).to_string(), "27082c778dc36ff5");
-        let cluster = ClusterId([1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9]);
+        let cluster = [1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9];
         assert_eq!(history_of_cluster(cluster).to_string(), "0102030405060708");
     }
 }

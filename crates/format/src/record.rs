@@ -32,7 +32,8 @@ pub const HEADER_BYTES: usize = 32;
 /// Maximum size of a record; anything longer is damage.
 pub const MAX_RECORD_BYTES: usize = limits::MAX_REQUEST_BYTES;
 
-pub(crate) const FLAG_BINARY: u8 = 1;
+/// The flag of binary data.
+pub const FLAG_BINARY: u8 = 1;
 const FLAG_ID: u8 = 2;
 const FLAG_KEY: u8 = 4;
 const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
@@ -54,7 +55,7 @@ pub struct RequestKey {
 }
 
 /// Iterates over records that this process encoded.
-pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
+pub fn records(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
     Records { rest: bytes }
 }
 
@@ -78,22 +79,28 @@ impl<'a> Iterator for Records<'a> {
 
 /// Sets an encoded record's position and time and completes its checksum. Must be called once for
 /// each record.
-pub(crate) fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
+pub fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
     record[8..16].copy_from_slice(&position.to_le_bytes());
     record[TIME_AT..24].copy_from_slice(&recorded_at_us.to_le_bytes());
     let crc = crc32c::crc32c_append(read_u32(record, 4), &record[8..24]);
     record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
-pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
+/// Two bytes at this offset, which must be there, as a number.
+#[must_use]
+pub fn read_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
 
-pub(crate) fn read_u32(bytes: &[u8], at: usize) -> u32 {
+/// Four bytes at this offset, which must be there, as a number.
+#[must_use]
+pub fn read_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-pub(crate) fn read_u64(bytes: &[u8], at: usize) -> u64 {
+/// Eight bytes at this offset, which must be there, as a number.
+#[must_use]
+pub fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
@@ -121,7 +128,7 @@ impl fmt::Display for RecordFault {
 /// The offsets of a record's parts. Stored beside a verified record's bytes, it restores the view
 /// without parsing again.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Layout {
+pub struct Layout {
     id_at: usize,
     key_at: usize,
     type_at: usize,
@@ -198,12 +205,14 @@ impl<'a> RecordView<'a> {
     }
 
     /// The offsets of its parts.
-    pub(crate) fn layout(&self) -> Layout {
+    #[must_use]
+    pub fn layout(&self) -> Layout {
         self.layout
     }
 
     /// The view of bytes that were parsed before with this layout.
-    pub(crate) fn again(bytes: &'a [u8], layout: Layout) -> RecordView<'a> {
+    #[must_use]
+    pub fn again(bytes: &'a [u8], layout: Layout) -> RecordView<'a> {
         RecordView { bytes, layout }
     }
 

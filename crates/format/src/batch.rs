@@ -14,13 +14,13 @@
 //! | 40 | 8 | recorded at, µs since 1970 UTC, of the last event |
 //! | 48 | 4 | header CRC of the previous batch in the segment, 0 for the first |
 //! | 52 | 4 | everything before this offset was durable when the batch was written |
-//! | 56 | 8 | place of its entry in the [shared log](crate::shared) that this is a copy of, else 0 |
+//! | 56 | 8 | place of its entry in the shared log that this is a copy of, else 0 |
 //!
 //! The body CRC is the commit marker. The zero-slice count distinguishes a torn write (sectors that
 //! never arrived read as zeros) from bit rot; see `recover`.
 
+use crate::place::Place;
 use crate::record::{read_u32, read_u64};
-use crate::shared::Place;
 use wellspring_types::Position;
 
 /// Bytes of a batch header.
@@ -113,7 +113,7 @@ impl BatchHeader {
 
 /// Writes the header of a batch, whose records follow it in `bytes`, for this offset in a segment.
 /// Returns the header's CRC, which the next batch names.
-pub(crate) fn seal(bytes: &mut [u8], offset: u64, mut header: BatchHeader, salt: u64) -> u32 {
+pub fn seal(bytes: &mut [u8], offset: u64, mut header: BatchHeader, salt: u64) -> u32 {
     // The zero slices that touch the header are counted with a header in place. Writing the
     // count itself makes no difference: the magic alone keeps the first slice from being zero,
     // and a second header slice is counted as written below.

@@ -1,9 +1,9 @@
 //! The batches of a segment, verified one by one as its bytes arrive: from a file, a socket, an
 //! archive. For bytes that were durable once, so a batch that fails its checks is damage, never the
-//! torn end of a crash ([`recover`](crate::recover) tells these apart).
+//! torn end of a crash (recovery tells these apart).
 
 use crate::batch::{BATCH_HEADER_BYTES, BatchHeader};
-use crate::error::Corruption;
+use crate::damage::Corruption;
 use crate::record::{RecordView, read_u32};
 use crate::segment::{HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader};
 use std::fmt;
