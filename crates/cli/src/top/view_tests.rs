@@ -134,14 +134,14 @@ fn every_figure_has_its_place() {
     assert_eq!(
         cells(&text, "main"),
         [
-            "main", "12,345", "50.0", "200", "0", "0", "20.0", "10.0", "400 B", "500 µs", "297 µs",
-            "1.0%", "2.00 KiB", "1.00 MiB", "1", "2", "ok"
+            "main", "ok", "12,345", "50.0", "200", "0", "0", "20.0", "10.0", "400 B", "500 µs",
+            "297 µs", "1.0%", "2.00 KiB", "1.00 MiB", "1", "2"
         ]
     );
     let ingest = text.iter().position(|line| line.starts_with("Ingest")).unwrap();
     assert_eq!(
         cells(&text[ingest..], "main"),
-        ["main", "150", "0", "4.00", "0", "0", "0 B", "16.0 MiB", "231 µs", "0 ns", "DISK FULL"]
+        ["main", "DISK FULL", "150", "0", "4.00", "0", "0", "0 B", "16.0 MiB", "231 µs", "0 ns"]
     );
     assert_eq!(
         cells(&text, "links"),
@@ -168,7 +168,7 @@ fn what_deserves_a_look_is_red_and_nothing_else() {
         let red = spans.filter(|span| span.style.fg == Some(Color::Red));
         red.map(|span| span.content.to_string()).collect()
     };
-    assert_eq!(red(&figures()), ["3.00 5xx/s", "4.00", "DISK FULL", "rebuilding", "3.00"]);
+    assert_eq!(red(&figures()), ["3.00 5xx/s", "DISK FULL", "4.00", "rebuilding", "3.00"]);
     let well = Sample::read(0, include_str!("metrics.txt")).unwrap();
     assert_eq!(red(&between(&well, &well)), [""; 0]);
 }
