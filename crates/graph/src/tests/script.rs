@@ -7,6 +7,7 @@ use crate::{
     RelationshipChange, RelationshipId, Transaction, Violation,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// One read or write. Nodes and relationships are chosen from those of a common base version.
 #[derive(Debug, Clone)]
@@ -91,6 +92,20 @@ fn place<T: PartialEq>(all: &[T], one: T) -> Option<u64> {
 impl Runner {
     fn say(&mut self, what: impl std::fmt::Debug) {
         self.log.push(format!("{what:?}"));
+    }
+
+    /// Names by their texts, in order: a transaction gives new ones numbers of its own.
+    fn texts(&self, names: Vec<Name>) -> Vec<Arc<str>> {
+        let mut texts: Vec<_> = names.into_iter().map(|name| self.tx.text(name)).collect();
+        texts.sort_unstable();
+        texts
+    }
+
+    fn named(&self, properties: Vec<(Name, Value)>) -> Vec<(Arc<str>, Value)> {
+        let mut named: Vec<_> =
+            properties.into_iter().map(|(key, value)| (self.tx.text(key), value)).collect();
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        named
     }
 
     fn normal(&self, id: NodeId) -> i64 {
@@ -209,14 +224,21 @@ impl Runner {
                 let deleted = self.tx.delete_relationship(id);
                 self.say(deleted);
             }
-            _ => self.say((self.tx.relationship(id), self.tx.relationship_properties(id))),
+            _ => {
+                let head = self.tx.relationship(id);
+                let head = head.map(|it| (self.tx.text(it.relationship_type), it.from, it.to));
+                let properties = self.tx.relationship_properties(id).map(|all| self.named(all));
+                self.say((head, properties));
+            }
         }
     }
 
     fn act_on_node(&mut self, act: &Action, id: NodeId) {
         let result = match act {
             Action::Read(_) => {
-                self.say((self.tx.labels(id), self.tx.node_properties(id)));
+                let labels = self.tx.labels(id).map(|labels| self.texts(labels));
+                let properties = self.tx.node_properties(id).map(|all| self.named(all));
+                self.say((labels, properties));
                 return;
             }
             Action::Adjacent(_, d, t) => return self.adjacent(id, *d, *t),

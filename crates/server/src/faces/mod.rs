@@ -259,7 +259,8 @@ mod tests {
         assert_eq!(find("GET", "/health"), found("GET /health", ""));
         assert_eq!(find("GET", "/api/urls/Yci"), found("GET /api/urls/{code}", "Yci"));
         assert_eq!(find("GET", "/api/urls/Yci/stats"), found("GET /api/urls/{code}/stats", "Yci"));
-        for path in ["/a/b", "/Yci/", "//Yci", "/api/urls/", "/api/urls/a/b"] {
+        assert_eq!(find("GET", "/Yci/"), found("GET /{code}/", "Yci"));
+        for path in ["/a/b", "/health/", "/v1/", "//Yci", "//", "/api/urls/", "/api/urls/a/b"] {
             assert_eq!(find("GET", path), None, "{path}");
         }
     }
