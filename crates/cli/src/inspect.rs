@@ -213,7 +213,7 @@ fn event_at(dir: &Path, segments: &[SegmentFile], position: Position) -> Result<
     let mut found = None;
     recover::scan(&*file, &segment.name, &mut |batch| {
         if (batch.header.first..=batch.header.last()).contains(&position) {
-            for record in recover::records(&segment.name, batch) {
+            for record in batch.records_of(&segment.name) {
                 let (offset, record) = record.map_err(OpenError::Corrupt)?;
                 if record.position() == position {
                     found = Some(describe(&record, &segment.name, offset));

@@ -12,6 +12,7 @@ pub mod record;
 pub mod segment;
 pub mod segment_copy;
 pub mod segment_reader;
+mod verified_batch;
 
 pub use damage::Corruption;
 pub use history::{history_of_cluster, history_of_salt};

@@ -323,9 +323,7 @@ pub fn batches(
 /// [`OpenError`], [`OpenError::Corrupt`] if acknowledged bytes are damaged.
 pub fn scan_file(dir: &Path, name: &str) -> Result<ScannedSegment, OpenError> {
     recover::scan(&*open(&existing(dir)?, name)?, name, &mut |batch| {
-        recover::records(name, batch)
-            .try_for_each(|found| found.map(drop))
-            .map_err(OpenError::Corrupt)
+        batch.records_of(name).try_for_each(|found| found.map(drop)).map_err(OpenError::Corrupt)
     })
 }
 
@@ -401,7 +399,7 @@ fn verify_segment(
     }
     let mut recorded_at_us = 0;
     let scanned = recover::scan(&*file, &name, &mut |batch| {
-        for found in recover::records(&name, batch) {
+        for found in batch.records_of(&name) {
             let (offset, record) = found.map_err(OpenError::Corrupt)?;
             if record.recorded_at_us() < recorded_at_us {
                 let what = "recorded earlier than the event before it".into();

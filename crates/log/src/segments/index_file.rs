@@ -25,7 +25,7 @@ pub(crate) fn build_active(segments: &[Arc<OpenSegment>]) -> Result<BuiltIndex, 
             error: io::Error::other(error.to_string()),
         })?;
         let found = recover::scan(&**file, &name, &mut |batch| {
-            for found in recover::records(&name, batch) {
+            for found in batch.records_of(&name) {
                 let (offset, record) = found.map_err(OpenError::Corrupt)?;
                 writer.push(offset as u32, &record);
             }
