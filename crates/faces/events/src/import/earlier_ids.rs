@@ -43,11 +43,19 @@ pub(super) struct BodyEvent {
 pub(super) struct IdsUnderWay {
     events: HashMap<EventId, BodyEvent>,
     /// The closed chunks that hold such ids, oldest first.
-    chunks: VecDeque<EncodedEvents>,
+    chunks: VecDeque<ClosedChunk>,
     /// Number of the first of these; the chunk being read is the one after the last.
     first_chunk: u64,
-    /// Whether the chunk being read holds such ids.
-    is_current: bool,
+    /// The ids of the chunk being read.
+    current: Vec<EventId>,
+}
+
+/// A chunk on its way to the log.
+#[derive(Debug)]
+struct ClosedChunk {
+    /// Its ids, at least one.
+    ids: Vec<EventId>,
+    content: EncodedEvents,
 }
 
 impl IdsUnderWay {
@@ -63,14 +71,15 @@ impl IdsUnderWay {
         current: &'a EncodedEvents,
     ) -> Option<RecordView<'a>> {
         let chunk = usize::try_from(event.chunk - self.first_chunk).ok()?;
-        self.chunks.get(chunk).unwrap_or(current).iter().nth(event.index)
+        let content = self.chunks.get(chunk).map_or(current, |closed| &closed.content);
+        content.iter().nth(event.index)
     }
 
     /// Adds an event of the chunk being read.
     pub(super) fn add(&mut self, id: EventId, index: usize, line: u64) {
         let chunk = self.first_chunk + self.chunks.len() as u64;
         self.events.insert(id, BodyEvent { chunk, index, line });
-        self.is_current = true;
+        self.current.push(id);
     }
 
     /// The chunk being read is closed, and on its way to the log; ids that have arrived there, as
@@ -83,25 +92,21 @@ impl IdsUnderWay {
         content: &EncodedEvents,
         snapshot: &Snapshot,
     ) -> Result<(), ReadError> {
-        if std::mem::take(&mut self.is_current) {
-            self.chunks.push_back(content.clone());
+        if !self.current.is_empty() {
+            let ids = std::mem::take(&mut self.current);
+            self.chunks.push_back(ClosedChunk { ids, content: content.clone() });
         }
         while let Some(oldest) = self.chunks.front() {
-            let Some(id) = ids(oldest).next() else { break };
             // A chunk is in the log as a whole or not at all.
-            if snapshot.find_id(id)?.is_none() {
+            if snapshot.find_id(oldest.ids[0])?.is_none() {
                 break;
             }
-            for id in ids(oldest) {
-                self.events.remove(&id);
+            for id in &oldest.ids {
+                self.events.remove(id);
             }
             self.chunks.pop_front();
             self.first_chunk += 1;
         }
         Ok(())
     }
-}
-
-fn ids(events: &EncodedEvents) -> impl Iterator<Item = EventId> {
-    events.iter().filter_map(|event| event.id())
 }
