@@ -7,6 +7,7 @@ mod circles;
 mod code_map;
 mod comment_width;
 mod decisions;
+mod errors;
 mod maps;
 mod modules;
 mod page_links;
