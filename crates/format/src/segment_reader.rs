@@ -5,10 +5,11 @@
 //! Those that were durable once are damaged. The last segment of a log is as a crash left it, some
 //! sectors of the last write written and others not. A 512-byte sector is assumed to be written
 //! atomically, and the file held zeros before the batch. A batch that fails its checksum is
-//! therefore *torn*, and was never acknowledged, if more of its sector slices are zero than its header says, or if the
-//! header itself misses a slice, or if the file ends within it. Otherwise every sector was written
-//! and some byte has changed since: *rot*. Rot is an error, because the batch may have been
-//! acknowledged. Moreover, no batch after a torn one may claim that a barrier covered it.
+//! therefore *torn*, and was never acknowledged, if more of its sector slices are zero than its
+//! header says, or if the header itself misses a slice, or if the file ends within it. Otherwise
+//! every sector was written and some byte has changed since: *rot*. Rot is an error, because the
+//! batch may have been acknowledged. Moreover, no batch after a torn one may claim that a barrier
+//! covered it.
 
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, zero_slices};
 use crate::damage::Corruption;

@@ -20,6 +20,7 @@ pub mod curl;
 pub mod driver;
 pub mod engine;
 pub mod histogram;
+pub mod invalid;
 pub mod machine;
 pub mod micro;
 pub mod null_server;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use wellspring_load::compare::{
     Color, Comparison, MismatchPolicy, Options, compare_reports, render_markdown, render_text,
 };
+use wellspring_load::invalid::Invalid;
 use wellspring_load::report::comparison_html;
 use wellspring_load::result::{Report, Verdict as Trust};
 
@@ -169,11 +170,11 @@ fn options(args: &CompareArgs) -> Options {
 }
 
 /// `5%`, as a share.
-fn tolerance(text: &str) -> Result<f64, String> {
+fn tolerance(text: &str) -> Result<f64, Invalid> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {
         Some(percent) if (0.0..=1_000.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err(format!("{text:?} is no tolerance; write it like 5%")),
+        _ => Err(format!("{text:?} is no tolerance; write it like 5%").into()),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::exit::{Code, Failure};
 use crate::finish::{terminal_options, write_file};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wellspring_load::invalid::Invalid;
 use wellspring_load::micro::{self, MicroReport};
 use wellspring_load::report;
 use wellspring_load::result::Report;
@@ -154,8 +155,8 @@ pub(crate) struct ImportArgs {
     table: bool,
 }
 
-fn read_bytes(path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| error.to_string())
+fn read_bytes(path: &str) -> Result<Vec<u8>, Invalid> {
+    std::fs::read(path).map_err(|error| Invalid::new(error.to_string()))
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wellspring_load::driver::{self, ServerCount};
 use wellspring_load::engine::{Clock, Target};
+use wellspring_load::invalid::Invalid;
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{
     Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
@@ -268,20 +269,23 @@ impl Credentials {
         let request =
             OwnedRequest { method: "POST".into(), path: target.path.clone(), headers, body };
         let answer = connection.ask(&target, request)?;
-        let refused = |why: String| {
+        let refused = |why: Invalid| {
             Failure::new(Code::Unavailable, format!("logging in at {}: {why}", target.url()))
         };
         if !(200..300).contains(&answer.status) {
-            return Err(refused(format!("status {}", answer.status)));
+            return Err(refused(format!("status {}", answer.status).into()));
         }
         let json: serde_json::Value = serde_json::from_slice(&answer.body)
-            .map_err(|error| refused(format!("the answer is not JSON ({error})")))?;
+            .map_err(|error| refused(format!("the answer is not JSON ({error})").into()))?;
         let token = json.pointer(&self.token_pointer).and_then(serde_json::Value::as_str);
         token.map(str::to_owned).ok_or_else(|| {
-            refused(format!(
-                "the answer has no text at {:?}; say where the token is with --token-pointer",
-                self.token_pointer
-            ))
+            refused(
+                format!(
+                    "the answer has no text at {:?}; say where the token is with --token-pointer",
+                    self.token_pointer
+                )
+                .into(),
+            )
         })
     }
 }
@@ -447,6 +451,6 @@ impl ContextOptions {
 }
 
 /// Rates in options.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn rate(text: &str) -> Result<f64, Invalid> {
     rate_per_s(text)
 }

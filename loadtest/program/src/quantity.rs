@@ -1,17 +1,19 @@
 //! Durations, lists and ranges as people write them on a command line.
 
+use wellspring_load::invalid::Invalid;
+
 pub(crate) use wellspring_readable::duration::{duration_ms, duration_us};
 
 /// A time limit: at least 1 ms.
-pub(crate) fn limit_ms(text: &str) -> Result<u64, String> {
+pub(crate) fn limit_ms(text: &str) -> Result<u64, Invalid> {
     match duration_ms(text)? {
-        0 => Err("the time limit must be at least 1ms".to_owned()),
+        0 => Err("the time limit must be at least 1ms".into()),
         ms => Ok(ms),
     }
 }
 
 /// A whole number from 1 on: `500`, `10k`, `2M`.
-pub(crate) fn many(text: &str) -> Result<u64, String> {
+pub(crate) fn many(text: &str) -> Result<u64, Invalid> {
     let (digits, factor) = match text.trim().strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
         None => match text.trim().strip_suffix('M') {
@@ -23,32 +25,31 @@ pub(crate) fn many(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a whole number like 500, 10k or 2M"))?;
     match number.checked_mul(factor) {
-        None | Some(0) => Err("the number must be from 1 to 10^18".to_owned()),
+        None | Some(0) => Err("the number must be from 1 to 10^18".into()),
         Some(number) => Ok(number),
     }
 }
 
 /// How many connections, users or threads: a whole number from 1 to a million.
-pub(crate) fn crowd(text: &str) -> Result<u32, String> {
+pub(crate) fn crowd(text: &str) -> Result<u32, Invalid> {
     let number = many(text)?;
-    u32::try_from(number)
-        .ok()
-        .filter(|number| *number <= 1_000_000)
-        .ok_or_else(|| format!("{number} are more than the 1,000,000 that are allowed"))
+    u32::try_from(number).ok().filter(|number| *number <= 1_000_000).ok_or_else(|| {
+        Invalid::new(format!("{number} are more than the 1,000,000 that are allowed"))
+    })
 }
 
 /// `10ms..50ms`, or one duration for both ends.
-pub(crate) fn think_us(text: &str) -> Result<(u64, u64), String> {
+pub(crate) fn think_us(text: &str) -> Result<(u64, u64), Invalid> {
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let (low, high) = (duration_us(low)?, duration_us(high)?);
     if low > high {
-        return Err(format!("{text:?}: the first is longer than the second"));
+        return Err(format!("{text:?}: the first is longer than the second").into());
     }
     Ok((low, high))
 }
 
 /// Requests a second: `500`, `2.5`, `10k`, `500/s`.
-pub(crate) fn rate_per_s(text: &str) -> Result<f64, String> {
+pub(crate) fn rate_per_s(text: &str) -> Result<f64, Invalid> {
     let bare = text.trim().trim_end_matches("/s");
     let (number, factor) = match bare.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
@@ -58,23 +59,23 @@ pub(crate) fn rate_per_s(text: &str) -> Result<f64, String> {
         number.parse().map_err(|_| format!("{text:?} is not a rate like 500 or 10k"))?;
     let rate = rate * factor;
     if !(0.001..=1e7).contains(&rate) {
-        return Err("the rate must be at least 0.001 and at most 10 million a second".to_owned());
+        return Err("the rate must be at least 0.001 and at most 10 million a second".into());
     }
     Ok(rate)
 }
 
 /// `NAME=VALUE`.
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), Invalid> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("{text:?} is not of the form NAME=VALUE"))?;
     if name.is_empty() {
-        return Err(format!("{text:?} has no name before the ="));
+        return Err(format!("{text:?} has no name before the =").into());
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
 /// `Name: value`.
-pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), Invalid> {
     let (name, value) = text
         .split_once(':')
         .ok_or_else(|| "a header is written 'Name: value'; the colon is missing".to_owned())?;

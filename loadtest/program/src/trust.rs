@@ -5,6 +5,7 @@ use rustls::client::ResolvesClientCert;
 use rustls::sign::SingleCertAndKey;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wellspring_load::invalid::Invalid;
 use wellspring_tls::pem;
 
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
@@ -38,8 +39,8 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: the file cannot be used.
-    pub(crate) fn authorities(&self) -> Result<Option<RootCertStore>, String> {
-        let read = |path| pem::roots(path).map_err(|why| format!("--cacert: {why}"));
+    pub(crate) fn authorities(&self) -> Result<Option<RootCertStore>, Invalid> {
+        let read = |path| pem::roots(path).map_err(|why| Invalid::new(format!("--cacert: {why}")));
         self.cacert.as_deref().map(read).transpose()
     }
 
@@ -47,7 +48,7 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: one of the files cannot be used, or they do not belong together.
-    pub(crate) fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, String> {
+    pub(crate) fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, Invalid> {
         let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
             return Ok(None);
         };

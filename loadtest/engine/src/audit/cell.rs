@@ -13,6 +13,7 @@
 //! satisfies it.
 
 use crate::check::ratios::{Claimed, Interval};
+use crate::invalid::Invalid;
 
 /// The units of times, each with its length in nanoseconds.
 const TIMES: [(&str, f64); 10] = [
@@ -56,17 +57,18 @@ impl Cell {
     ///
     /// # Errors
     /// In words, what is wrong with the text.
-    pub fn time(text: &str) -> Result<Self, String> {
+    pub fn time(text: &str) -> Result<Self, Invalid> {
         let number = number(text)?;
         let unit = number.unit.to_lowercase();
         let scale = TIMES.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
         match scale {
             Some(scale) => Ok(number.cell(text, scale)),
             None if unit.is_empty() => {
-                Err(format!("the time {text:?} needs its unit: ns, us, ms or s"))
+                Err(format!("the time {text:?} needs its unit: ns, us, ms or s").into())
             }
             None => {
-                Err(format!("the time {text:?} has the unknown unit {unit:?}; use ns, us, ms or s"))
+                Err(format!("the time {text:?} has the unknown unit {unit:?}; use ns, us, ms or s")
+                    .into())
             }
         }
     }
@@ -75,7 +77,7 @@ impl Cell {
     ///
     /// # Errors
     /// In words, what is wrong with the text.
-    pub fn rate(text: &str) -> Result<Self, String> {
+    pub fn rate(text: &str) -> Result<Self, Invalid> {
         let number = number(text)?;
         if RATES.contains(&number.unit.to_lowercase().as_str()) {
             return Ok(number.cell(text, 1.0));
@@ -83,17 +85,18 @@ impl Cell {
         Err(format!(
             "the rate {text:?} has the unknown unit {:?}; use /s, req/s or none",
             number.unit
-        ))
+        )
+        .into())
     }
 
     /// A count, exact unless written with `K`, `~` or `±`.
     ///
     /// # Errors
     /// In words, what is wrong with the text.
-    pub fn count(text: &str) -> Result<Self, String> {
+    pub fn count(text: &str) -> Result<Self, Invalid> {
         let parsed = number(text)?;
         if !parsed.unit.is_empty() {
-            return Err(format!("the count {text:?} must be a plain number"));
+            return Err(format!("the count {text:?} must be a plain number").into());
         }
         let plain = text.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '_');
         Ok(if plain {
@@ -108,14 +111,16 @@ impl Cell {
 ///
 /// # Errors
 /// In words, what is wrong with the text.
-pub(super) fn claimed(text: &str) -> Result<Claimed, String> {
+pub(super) fn claimed(text: &str) -> Result<Claimed, Invalid> {
     let bare = text.trim().trim_start_matches(['+', '-', '−']);
     let number = number(bare)?;
     let cell = number.cell(text, 1.0);
     match number.unit.to_lowercase().as_str() {
         "x" | "×" | "times" => Ok(Claimed::Factor(cell.value)),
         "%" => Ok(Claimed::Share(cell.value.times(0.01))),
-        _ => Err(format!("the ratio {text:?} must end with x or %, for example 5.1x or 24%")),
+        _ => {
+            Err(format!("the ratio {text:?} must end with x or %, for example 5.1x or 24%").into())
+        }
     }
 }
 
@@ -127,7 +132,7 @@ impl Number<'_> {
     }
 }
 
-fn number(text: &str) -> Result<Number<'_>, String> {
+fn number(text: &str) -> Result<Number<'_>, Invalid> {
     let trimmed = text.trim();
     let about = trimmed.strip_prefix('~');
     let rest = about.unwrap_or(trimmed).trim_start();
@@ -149,7 +154,7 @@ fn number(text: &str) -> Result<Number<'_>, String> {
 }
 
 /// The number after `±`, and what follows it.
-fn play<'a>(given: &'a str, text: &str) -> Result<(f64, &'a str), String> {
+fn play<'a>(given: &'a str, text: &str) -> Result<(f64, &'a str), Invalid> {
     let end =
         given.find(|c: char| !(c.is_ascii_digit() || ".,_".contains(c))).unwrap_or(given.len());
     let plain: String = given[..end].chars().filter(|c| !",_".contains(*c)).collect();
@@ -213,17 +218,24 @@ mod tests {
         assert!(
             matches!(claimed("−73 %").unwrap(), Claimed::Share(i) if (i.low - 0.725).abs() < 1e-9)
         );
-        assert!(claimed("5.1").unwrap_err().contains("must end with x or %"));
+        assert!(claimed("5.1").unwrap_err().to_string().contains("must end with x or %"));
     }
 
     #[test]
     fn errors_quote_the_text_and_say_what_to_write() {
-        assert!(Cell::time("12.3").unwrap_err().contains("\"12.3\" needs its unit"));
-        assert!(Cell::time("12 furlongs").unwrap_err().contains("unknown unit \"furlongs\""));
-        assert!(Cell::time("fast").unwrap_err().contains("does not begin with a number"));
-        assert!(Cell::rate("12 ms").unwrap_err().contains("unknown unit \"ms\""));
-        assert!(Cell::count("12 users").unwrap_err().contains("plain number"));
-        assert!(Cell::time("5 ± ms").unwrap_err().contains("number after ±"));
+        assert!(Cell::time("12.3").unwrap_err().to_string().contains("\"12.3\" needs its unit"));
+        assert!(
+            Cell::time("12 furlongs")
+                .unwrap_err()
+                .to_string()
+                .contains("unknown unit \"furlongs\"")
+        );
+        assert!(
+            Cell::time("fast").unwrap_err().to_string().contains("does not begin with a number")
+        );
+        assert!(Cell::rate("12 ms").unwrap_err().to_string().contains("unknown unit \"ms\""));
+        assert!(Cell::count("12 users").unwrap_err().to_string().contains("plain number"));
+        assert!(Cell::time("5 ± ms").unwrap_err().to_string().contains("number after ±"));
     }
 
     proptest! {

@@ -30,6 +30,7 @@
 
 use super::cell::{Cell, claimed};
 use crate::check::ratios::{Better, Claimed, Interval, Word};
+use crate::invalid::Invalid;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
@@ -250,7 +251,7 @@ fn table(lines: &Lines<'_>, at: usize, raw: RawTable) -> Result<Table, AuditErro
 }
 
 /// The text of a value; whole numbers are allowed where `whole` says so.
-fn written(value: &Value, whole: bool) -> Result<String, String> {
+fn written(value: &Value, whole: bool) -> Result<String, Invalid> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(number) if whole && *number >= 0 => Ok(number.to_string()),
@@ -283,7 +284,7 @@ fn row(
     Ok(row)
 }
 
-fn set(row: &mut Row, key: &str, text: &str) -> Result<(), String> {
+fn set(row: &mut Row, key: &str, text: &str) -> Result<(), Invalid> {
     match key {
         "name" => row.name = text.to_owned(),
         "series" => row.series = Some(text.to_owned()),
@@ -341,15 +342,16 @@ fn claim(lines: &Lines<'_>, rows: &[Row], raw: RawClaim) -> Result<Claim, AuditE
     Ok(Claim { says: raw.says, word, value, of, over })
 }
 
-fn find(rows: &[Row], place: &str) -> Result<Figure, String> {
+fn find(rows: &[Row], place: &str) -> Result<Figure, Invalid> {
     let Some((name, column)) = place.rsplit_once(':') else {
         return Err(format!(
             "{place:?} must be a row and a column, such as \"16 users: throughput\""
-        ));
+        )
+        .into());
     };
     let (name, column) = (name.trim(), column.trim());
     let Some(row) = rows.iter().find(|row| row.name == name) else {
-        return Err(format!("there is no row {name:?} in this table"));
+        return Err(format!("there is no row {name:?} in this table").into());
     };
     let (cell, better) = match column {
         "throughput" => (row.throughput.as_ref(), Better::Higher),
@@ -367,10 +369,10 @@ fn find(rows: &[Row], place: &str) -> Result<Figure, String> {
         }
     };
     let Some(cell) = cell else {
-        return Err(format!("row {name:?} has no figure {column:?}"));
+        return Err(format!("row {name:?} has no figure {column:?}").into());
     };
     if cell.value.low <= 0.0 {
-        return Err(format!("{place:?} may be 0, and no ratio can be made of it"));
+        return Err(format!("{place:?} may be 0, and no ratio can be made of it").into());
     }
     Ok(Figure { place: place.to_owned(), value: cell.value, better })
 }

@@ -25,6 +25,7 @@
 //! time limit; `mean` and `min` are of the answers alone. With an endpoint, requests never sent are
 //! not counted, as they belong to none.
 
+use crate::invalid::Invalid;
 use crate::numbers::{count, counted, duration, percent, rate};
 use crate::result::{EndpointResult, ErrorKind, Finish, Step};
 
@@ -178,7 +179,7 @@ impl Threshold {
                 "the limit after the comparison is missing; write for example p99>5ms",
             ));
         }
-        let mut metric = metric(figure).map_err(|why| fail(&why))?;
+        let mut metric = metric(figure).map_err(|why| fail(&why.to_string()))?;
         if limit.ends_with('%') {
             metric = match metric {
                 Metric::Errors => Metric::ErrorShare,
@@ -186,7 +187,7 @@ impl Threshold {
                 other => other,
             };
         }
-        let limit = limit_of(metric, limit).map_err(|why| fail(&why))?;
+        let limit = limit_of(metric, limit).map_err(|why| fail(&why.to_string()))?;
         Ok(Threshold { expression: expression.to_owned(), endpoint, metric, comparison, limit })
     }
 
@@ -195,7 +196,7 @@ impl Threshold {
     /// # Errors
     /// In words, why it cannot be had: the step was not run, has no such endpoint, or too few
     /// answers.
-    pub fn measure(&self, step: &Step) -> Result<Measured, String> {
+    pub fn measure(&self, step: &Step) -> Result<Measured, Invalid> {
         let (of, missing) = match &self.endpoint {
             None => {
                 let figures = super::figures::Figures::of(step).ok_or("nothing was run")?;
@@ -213,7 +214,8 @@ impl Threshold {
         let timeout_ns = step.settings.timeout_ms as f64 * 1e6;
         let latency = of.latency();
         let time = |ns: f64| Measured { value: ns, text: duration(ns) };
-        let some = |ns: Option<f64>| ns.map(time).ok_or_else(|| "no request succeeded".to_owned());
+        let some =
+            |ns: Option<f64>| ns.map(time).ok_or_else(|| Invalid::new("no request succeeded"));
         let unanswered = self.unanswered(step, &of);
         let errors: u64 = of.counters.errors.values().sum::<u64>() + unanswered;
         let failures = of.counters.failures() + unanswered;
@@ -264,7 +266,7 @@ impl Threshold {
                 Truth::True(measured)
             }
             _ if aborted.is_some() => Truth::Unknown(aborted.unwrap_or_default()),
-            Err(why) => Truth::Unknown(why),
+            Err(why) => Truth::Unknown(why.to_string()),
             Ok(measured) => Truth::False(measured),
         }
     }
@@ -299,7 +301,7 @@ fn timeouts(of: &EndpointResult) -> u64 {
     of.counters.errors.get(&ErrorKind::Timeout).copied().unwrap_or(0)
 }
 
-fn share(part: u64, all: u64) -> Result<Measured, String> {
+fn share(part: u64, all: u64) -> Result<Measured, Invalid> {
     if all == 0 {
         return Err("no request ended".into());
     }
@@ -311,7 +313,7 @@ fn quantile_with_missing(
     latency: &crate::histogram::Histogram,
     q: f64,
     missing: u64,
-) -> Result<Measured, String> {
+) -> Result<Measured, Invalid> {
     let (answered, all) = (latency.count() as f64, (latency.count() + missing) as f64);
     if all * (1.0 - q) < 10.0 - 1e-6 {
         return Err(format!(
@@ -319,7 +321,8 @@ fn quantile_with_missing(
             crate::numbers::quantile_name(q),
             count(crate::histogram::Histogram::values_needed(q)),
             count(latency.count())
-        ));
+        )
+        .into());
     }
     let rank = q * all;
     if rank > answered {
@@ -344,7 +347,7 @@ fn no_endpoint(name: &str, step: &Step) -> String {
     format!("there is no endpoint {name:?}; there are {}", known.join(", "))
 }
 
-fn metric(figure: &str) -> Result<Metric, String> {
+fn metric(figure: &str) -> Result<Metric, Invalid> {
     Ok(match figure {
         "mean" => Metric::Mean,
         "min" => Metric::Min,
@@ -362,19 +365,19 @@ fn metric(figure: &str) -> Result<Metric, String> {
                 Some(_) => {
                     return Err(format!(
                         "the percentile {other} must lie between p0 and p100; the largest value is max"
-                    ));
+                    ).into());
                 }
                 None => {
                     return Err(format!(
                         "there is no figure {other:?}; use p50, p99.9, mean, min, max, rate, rps, errors, failures or failure_rate"
-                    ));
+                    ).into());
                 }
             }
         }
     })
 }
 
-fn limit_of(metric: Metric, text: &str) -> Result<f64, String> {
+fn limit_of(metric: Metric, text: &str) -> Result<f64, Invalid> {
     let end =
         text.find(|c: char| !(c.is_ascii_digit() || ".+-eE_".contains(c))).unwrap_or(text.len());
     // `5e` would take the e of nothing; units begin with other letters than e.
@@ -384,10 +387,12 @@ fn limit_of(metric: Metric, text: &str) -> Result<f64, String> {
         .parse()
         .map_err(|_| format!("the limit {text:?} does not begin with a number"))?;
     if !number.is_finite() || number < 0.0 {
-        return Err(format!("the limit {text:?} must be zero or more"));
+        return Err(format!("the limit {text:?} must be zero or more").into());
     }
     let unit = unit.trim();
-    let wrong = |expected: &str| Err(format!("the limit {text:?} has the wrong unit; {expected}"));
+    let wrong = |expected: &str| {
+        Err(Invalid::new(format!("the limit {text:?} has the wrong unit; {expected}")))
+    };
     match metric {
         Metric::Quantile(_) | Metric::Mean | Metric::Min | Metric::Max => match unit {
             "ns" => Ok(number),
@@ -396,7 +401,7 @@ fn limit_of(metric: Metric, text: &str) -> Result<f64, String> {
             "s" => Ok(number * 1e9),
             "" => Err(format!(
                 "the time {text:?} needs a unit: ns, us, ms or s, for example {text}ms"
-            )),
+            ).into()),
             _ => wrong("a time has ns, us, ms or s"),
         },
         Metric::Rate => match unit {
@@ -412,7 +417,7 @@ fn limit_of(metric: Metric, text: &str) -> Result<f64, String> {
             "" if number <= 1.0 => Ok(number),
             "" | "%" => Err(format!(
                 "the share {text:?} is more than all; write a number from 0 to 1, or a percentage like 1%"
-            )),
+            ).into()),
             _ => wrong("a share has %, or none if it is a number from 0 to 1"),
         },
     }

@@ -7,6 +7,7 @@ use super::options::{self, CurlOption, Meaning};
 use super::shell::{self, Command};
 use super::url;
 use super::{ImportError, error};
+use crate::invalid::Invalid;
 use base64::Engine as _;
 
 /// Makes a scenario of one or several `curl` commands: each becomes a step of the
@@ -16,7 +17,7 @@ use base64::Engine as _;
 /// If there is no `curl` command, a quotation is not closed, or there is no URL.
 pub fn scenario(
     text: &str,
-    read_file: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    read_file: &dyn Fn(&str) -> Result<Vec<u8>, Invalid>,
 ) -> Result<String, ImportError> {
     if text.contains("^\"") && text.contains("curl") {
         return error(
@@ -165,7 +166,7 @@ impl Call {
         mut self,
         draft: &mut Draft,
         command: &Command,
-        read_file: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+        read_file: &dyn Fn(&str) -> Result<Vec<u8>, Invalid>,
     ) -> Result<(), ImportError> {
         if self.urls.is_empty() {
             return error(
@@ -268,7 +269,7 @@ impl Call {
     }
 
     /// The body, or what `-G` puts into the query.
-    fn body(&mut self, read_file: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Body {
+    fn body(&mut self, read_file: &dyn Fn(&str) -> Result<Vec<u8>, Invalid>) -> Body {
         let mut body = Body { is_given: !self.data.is_empty(), ..Body::default() };
         let mut parts: Vec<String> = Vec::new();
         let mut json = String::new();
@@ -314,11 +315,11 @@ impl Call {
         &mut self,
         value: &str,
         strip_lines: bool,
-        read_file: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+        read_file: &dyn Fn(&str) -> Result<Vec<u8>, Invalid>,
     ) -> Option<String> {
         let Some(file) = value.strip_prefix('@') else { return Some(value.to_owned()) };
         let text = read_file(file)
-            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not text".to_owned()));
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| Invalid::new("it is not text")));
         match text {
             Ok(text) if strip_lines => Some(text.replace(['\r', '\n'], "")),
             Ok(text) => Some(text),
@@ -335,7 +336,7 @@ impl Call {
     fn urlencoded(
         &mut self,
         value: &str,
-        read_file: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+        read_file: &dyn Fn(&str) -> Result<Vec<u8>, Invalid>,
     ) -> Option<String> {
         let (name, text) = match value.find(['=', '@']) {
             Some(at) if value[at..].starts_with('=') => (&value[..at], value[at + 1..].to_owned()),

@@ -1,6 +1,8 @@
 //! A command line cut into words as a POSIX shell does, with Bash's `$'…'`.
 //! Nothing is expanded: no variables, no commands, no wildcards.
 
+use crate::invalid::Invalid;
+
 /// One command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Command {
@@ -10,7 +12,7 @@ pub(super) struct Command {
 }
 
 /// Cuts a text into commands: they end at line ends, `;`, `&` and `|` outside quotes.
-pub(super) fn split(text: &str) -> Result<Vec<Command>, String> {
+pub(super) fn split(text: &str) -> Result<Vec<Command>, Invalid> {
     let mut reader = Reader {
         left: text.chars().peekable(),
         word: None,
@@ -29,7 +31,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Result<(), Invalid> {
         while let Some(c) = self.left.next() {
             match c {
                 ' ' | '\t' | '\r' => self.end_word(),
@@ -102,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    fn single(&mut self) -> Result<(), String> {
+    fn single(&mut self) -> Result<(), Invalid> {
         let word = self.word.get_or_insert_with(String::new);
         for c in self.left.by_ref() {
             if c == '\'' {
@@ -113,7 +115,7 @@ impl Reader<'_> {
         Err("a single quotation mark (') is never closed".into())
     }
 
-    fn double(&mut self) -> Result<(), String> {
+    fn double(&mut self) -> Result<(), Invalid> {
         self.word.get_or_insert_with(String::new);
         while let Some(c) = self.left.next() {
             match c {
@@ -137,7 +139,7 @@ impl Reader<'_> {
     }
 
     /// `$'…'`: escapes as in C. Bytes given by number are put together as UTF-8.
-    fn ansi(&mut self) -> Result<(), String> {
+    fn ansi(&mut self) -> Result<(), Invalid> {
         let mut bytes: Vec<u8> = Vec::new();
         let mut high: Option<u32> = None; // the first half of a pair of UTF-16
         loop {
@@ -235,9 +237,9 @@ mod tests {
             ["a\n\t'\\Aé\u{41}😀é"]
         );
         assert_eq!(words("a # comment\nb"), ["a", "b"]);
-        assert!(split("a 'b").unwrap_err().contains("never closed"));
-        assert!(split("a \"b").unwrap_err().contains("never closed"));
-        assert!(split("$'b").unwrap_err().contains("never closed"));
+        assert!(split("a 'b").unwrap_err().to_string().contains("never closed"));
+        assert!(split("a \"b").unwrap_err().to_string().contains("never closed"));
+        assert!(split("$'b").unwrap_err().to_string().contains("never closed"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is imported loads, and sends what was meant.
 
 use super::*;
+use crate::invalid::Invalid;
 use crate::scenario::{Options, Scenario, SetupValues};
 use crate::testing::{clock, next};
 use crate::workload::Source;
@@ -12,7 +13,7 @@ fn load(text: &str) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn no_files(name: &str) -> Result<Vec<u8>, String> {
+fn no_files(name: &str) -> Result<Vec<u8>, Invalid> {
     match name {
         "body.json" => Ok(b"{\"a\":\n1}".to_vec()),
         "binary" => Ok(vec![0xff]),

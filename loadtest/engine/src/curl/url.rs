@@ -1,6 +1,7 @@
 //! URLs taken apart.
 
 use crate::engine::Target;
+use crate::invalid::Invalid;
 
 /// A URL taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub(super) struct Url {
 }
 
 /// Takes a URL apart; one without a scheme is `http`, as `curl` has it.
-pub(super) fn parse(text: &str) -> Result<Url, String> {
+pub(super) fn parse(text: &str) -> Result<Url, Invalid> {
     let text = text.trim();
     let authority = text.find("://").map_or(0, |at| at + 3);
     let length = text[authority..].find(['/', '?', '#']).unwrap_or(text.len() - authority);

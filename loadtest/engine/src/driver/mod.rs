@@ -12,6 +12,7 @@ pub use search::{ProbeOutcome, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
 use crate::engine::{Observer, RunError, run};
+use crate::invalid::Invalid;
 use crate::machine::NoiseProbe;
 use crate::plan::Plan;
 use crate::result::{Environment, Run, ServerUse, Step};
@@ -155,7 +156,7 @@ impl<'a> Driver<'a> {
     fn server_use(
         &self,
         cpu_before_ns: Option<u64>,
-        counted_before: Option<Result<u64, String>>,
+        counted_before: Option<Result<u64, Invalid>>,
     ) -> Option<ServerUse> {
         let pid = self.options.server_pid;
         let count = self.options.server_count.as_ref();

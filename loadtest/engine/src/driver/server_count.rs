@@ -1,6 +1,7 @@
 //! How many requests the server says it has handled (check C18).
 
 use super::ask::ask;
+use crate::invalid::Invalid;
 use crate::plan::{Protocol, TlsTerms};
 use crate::target::Target;
 use crate::workload::OwnedRequest;
@@ -23,7 +24,7 @@ impl ServerCount {
     ///
     /// # Errors
     /// In words, if the page cannot be read or does not have the metric.
-    pub fn read(&self) -> Result<u64, String> {
+    pub fn read(&self) -> Result<u64, Invalid> {
         let request = OwnedRequest {
             method: "GET".into(),
             path: self.target.path.clone(),
@@ -33,13 +34,17 @@ impl ServerCount {
         let answer = ask(&self.target, Protocol::Http1, &self.tls, 5_000, request)
             .map_err(|error| error.to_string())?;
         if answer.status != 200 {
-            return Err(format!("{} answered {}", self.target.url(), answer.status));
+            return Err(format!("{} answered {}", self.target.url(), answer.status).into());
         }
         let text = String::from_utf8_lossy(&answer.body);
         let sum = prometheus::sum(&text, &self.metric);
         // A counter is whole and positive.
         sum.map(|sum| sum as u64).ok_or_else(|| {
-            format!("{} does not have the metric {:?}", self.target.url(), self.metric)
+            Invalid::new(format!(
+                "{} does not have the metric {:?}",
+                self.target.url(),
+                self.metric
+            ))
         })
     }
 }

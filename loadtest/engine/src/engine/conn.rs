@@ -4,6 +4,7 @@ use super::setup::Setup;
 use super::socket::Socket;
 use super::tls::{Tls, Unread};
 use super::wire::Wire;
+use crate::invalid::Invalid;
 use rustix::io::Errno;
 
 /// How far a connection is.
@@ -78,7 +79,7 @@ impl Conn {
     ///
     /// # Errors
     /// A sentence for the user.
-    pub(super) fn agreed(&self) -> Result<(), String> {
+    pub(super) fn agreed(&self) -> Result<(), Invalid> {
         self.tls.as_ref().map_or(Ok(()), |tls| tls.agreed())
     }
 

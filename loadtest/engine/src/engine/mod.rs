@@ -132,7 +132,8 @@ pub fn run(
     validate(plan)?;
     crate::machine::allow_open_files(u64::from(plan.settings.connections) + 256);
     let clock = Clock::start();
-    let setup = Arc::new(Setup::new(plan, clock).map_err(RunError::Settings)?);
+    let setup =
+        Arc::new(Setup::new(plan, clock).map_err(|invalid| RunError::Settings(invalid.into()))?);
     let control =
         Arc::new(Control::new(Arc::clone(stop), plan.settings.stop.requests, setup.workers));
     let (slices, gathered) = mpsc::channel();

@@ -8,6 +8,7 @@ use super::tally::{Tally, Window};
 use super::tls::{Tls, TlsSettings};
 use super::wire::{Http1, Http2, Wire};
 use crate::clock::Clock;
+use crate::invalid::Invalid;
 use crate::plan::{Load, Plan, Protocol};
 use crate::result::{EndpointResult, OpenLoop, WorkerUse};
 use crate::target::Target;
@@ -59,7 +60,7 @@ pub(super) struct Share {
 impl Setup {
     /// # Errors
     /// A sentence for the user, if TLS cannot be spoken with the target.
-    pub(super) fn new(plan: &Plan, clock: Clock) -> Result<Self, String> {
+    pub(super) fn new(plan: &Plan, clock: Clock) -> Result<Self, Invalid> {
         let settings = &plan.settings;
         let tls = if plan.target.tls { Some(TlsSettings::new(plan)?) } else { None };
         let endpoints = plan.source.endpoints();

@@ -5,6 +5,7 @@
 //! allows it, as a browser would.
 
 use super::socket::Socket;
+use crate::invalid::Invalid;
 use crate::plan::{Plan, Protocol, TrustedCertificates};
 use rustix::io::Errno;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -35,7 +36,7 @@ impl TlsSettings {
     ///
     /// # Errors
     /// A sentence: the host cannot stand in a certificate, or no certificate is trusted here.
-    pub(super) fn new(plan: &Plan) -> Result<Self, String> {
+    pub(super) fn new(plan: &Plan) -> Result<Self, Invalid> {
         let host = &plan.target.host;
         let name = ServerName::try_from(host.clone())
             .map_err(|_| format!("the host {host:?} cannot be asked for by TLS"))?;
@@ -77,7 +78,7 @@ impl TlsSettings {
     }
 }
 
-fn trusted() -> Result<RootCertStore, String> {
+fn trusted() -> Result<RootCertStore, Invalid> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     // Stores of operating systems hold a few certificates that rustls cannot use.
@@ -87,7 +88,8 @@ fn trusted() -> Result<RootCertStore, String> {
         return Err(format!(
             "this machine trusts no authority{why}; name one with --cacert, install the package \
              `ca-certificates`, or accept any certificate with --insecure"
-        ));
+        )
+        .into());
     }
     Ok(roots)
 }
@@ -132,13 +134,13 @@ impl Tls {
     ///
     /// # Errors
     /// A sentence for the user.
-    pub(super) fn agreed(&self) -> Result<(), String> {
+    pub(super) fn agreed(&self) -> Result<(), Invalid> {
         match (self.protocol, self.connection.alpn_protocol()) {
             (Protocol::Http2, Some(H2)) | (Protocol::Http1, Some(HTTP1) | None) => Ok(()),
-            (Protocol::Http2, _) => Err(no_common_protocol(Protocol::Http2)),
+            (Protocol::Http2, _) => Err(no_common_protocol(Protocol::Http2).into()),
             (Protocol::Http1, Some(other)) => {
                 let other = String::from_utf8_lossy(other);
-                Err(format!("the server chose the protocol {other:?} instead of HTTP/1.1"))
+                Err(format!("the server chose the protocol {other:?} instead of HTTP/1.1").into())
             }
         }
     }

@@ -6,6 +6,7 @@
 
 use super::ImportError;
 use super::report::{Basis, FORMAT, MicroBenchmark, MicroReport, Source, Spread};
+use crate::invalid::Invalid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ fn find_results(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::i
     Ok(())
 }
 
-fn read_one(root: &Path, result: &Path) -> Result<MicroBenchmark, String> {
+fn read_one(root: &Path, result: &Path) -> Result<MicroBenchmark, Invalid> {
     let Estimates { median } = read_json(&result.join("estimates.json"))?;
     let ConfidenceInterval { confidence_level, lower_bound, upper_bound } =
         median.confidence_interval;
@@ -104,7 +105,7 @@ fn read_one(root: &Path, result: &Path) -> Result<MicroBenchmark, String> {
         ("median.confidence_interval.upper_bound", upper_bound),
     ] {
         if !value.is_finite() || value < 0.0 {
-            return Err(format!("estimates.json: {name} is {value}, not a time"));
+            return Err(format!("estimates.json: {name} is {value}, not a time").into());
         }
     }
     // Both of these may be missing or of another version: the time is known without them.
@@ -156,10 +157,10 @@ fn name_by_folder(root: &Path, result: &Path) -> String {
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Invalid> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
+    serde_json::from_str(&text).map_err(|error| Invalid::new(format!("{name}: {error}")))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count; saturates

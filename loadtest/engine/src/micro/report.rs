@@ -1,6 +1,7 @@
 //! What is kept of micro-benchmarks, whichever tool measured them.
 
 use super::ImportError;
+use crate::invalid::Invalid;
 use crate::stats;
 use serde::{Deserialize, Serialize};
 
@@ -174,14 +175,14 @@ impl MicroReport {
     /// # Errors
     /// [`ImportError::Nothing`] that says what is wrong: not JSON, another format, or a field.
     pub fn from_json(text: &str) -> Result<Self, ImportError> {
-        let wrong = |why: String| ImportError::Nothing(format!("not a {FORMAT} file: {why}"));
+        let wrong = |why: Invalid| ImportError::Nothing(format!("not a {FORMAT} file: {why}"));
         let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| wrong(error.to_string().into()))?;
         match value.get("format").and_then(serde_json::Value::as_str) {
             Some(FORMAT) => {}
-            Some(other) => return Err(wrong(format!("its format is {other:?}"))),
+            Some(other) => return Err(wrong(format!("its format is {other:?}").into())),
             None => return Err(wrong("the field `format` is missing".into())),
         }
-        serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+        serde_json::from_value(value).map_err(|error| wrong(error.to_string().into()))
     }
 }

@@ -1,5 +1,6 @@
 //! Data files: rows from which requests take values.
 
+use crate::invalid::Invalid;
 use std::path::Path;
 
 /// In which order users take rows.
@@ -55,7 +56,7 @@ impl Table {
     }
 
     /// Reads a file's text; its kind is told by the name.
-    pub(crate) fn parse(name: &Path, text: &str, order: Order) -> Result<Table, String> {
+    pub(crate) fn parse(name: &Path, text: &str, order: Order) -> Result<Table, Invalid> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let extension = name.extension().and_then(|end| end.to_str()).unwrap_or_default();
         let (columns, cells) = match extension.to_ascii_lowercase().as_str() {
@@ -64,23 +65,21 @@ impl Table {
             "ndjson" | "jsonl" => lines_of_json(text)?,
             "json" => array_of_json(text)?,
             _ => {
-                return Err(
-                    "expected a file ending in .csv, .tsv, .ndjson, .jsonl or .json".to_owned()
-                );
+                return Err("expected a file ending in .csv, .tsv, .ndjson, .jsonl or .json".into());
             }
         };
         if columns.is_empty() || cells.is_empty() {
             return Err("it has no rows".into());
         }
         if cells.len() / columns.len() > MOST_ROWS {
-            return Err(format!("it has more than {MOST_ROWS} rows"));
+            return Err(format!("it has more than {MOST_ROWS} rows").into());
         }
         if let Some(empty) = columns.iter().position(String::is_empty) {
-            return Err(format!("column {} has no name", empty + 1));
+            return Err(format!("column {} has no name", empty + 1).into());
         }
         for (at, name) in columns.iter().enumerate() {
             if columns[..at].contains(name) {
-                return Err(format!("two columns are called {name:?}"));
+                return Err(format!("two columns are called {name:?}").into());
             }
         }
         Ok(Table { order, columns, cells })
@@ -90,7 +89,7 @@ impl Table {
 type Rows = (Vec<String>, Vec<String>);
 
 /// Comma-separated values with a heading (RFC 4180; line ends with or without CR).
-fn separated(text: &str, separator: char) -> Result<Rows, String> {
+fn separated(text: &str, separator: char) -> Result<Rows, Invalid> {
     let mut records = Records { rest: text, separator, line: 1 };
     let Some(columns) = records.next()? else { return Err("it is empty".into()) };
     let mut cells = Vec::new();
@@ -105,7 +104,8 @@ fn separated(text: &str, separator: char) -> Result<Rows, String> {
                 "line {line} has {} where the heading has {}",
                 counted(row.len(), "value"),
                 columns.len()
-            ));
+            )
+            .into());
         }
         cells.extend(row);
     }
@@ -123,7 +123,7 @@ struct Records<'t> {
 }
 
 impl Records<'_> {
-    fn next(&mut self) -> Result<Option<Vec<String>>, String> {
+    fn next(&mut self) -> Result<Option<Vec<String>>, Invalid> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -153,7 +153,7 @@ impl Records<'_> {
         }
     }
 
-    fn quoted(&mut self) -> Result<String, String> {
+    fn quoted(&mut self) -> Result<String, Invalid> {
         let line = self.line;
         let mut value = String::new();
         self.rest = &self.rest[1..];
@@ -176,19 +176,19 @@ impl Records<'_> {
         }
         let next = self.rest.chars().next();
         if next.is_some_and(|c| c != self.separator && c != '\n' && c != '\r') {
-            return Err(format!("line {}: text after a closing quotation mark", self.line));
+            return Err(format!("line {}: text after a closing quotation mark", self.line).into());
         }
         Ok(value)
     }
 }
 
-fn array_of_json(text: &str) -> Result<Rows, String> {
+fn array_of_json(text: &str) -> Result<Rows, Invalid> {
     let rows: Vec<serde_json::Value> = serde_json::from_str(text)
         .map_err(|error| format!("expected a JSON array of objects: {error}"))?;
     objects(rows.into_iter().enumerate().map(|(at, row)| (format!("row {}", at + 1), row)))
 }
 
-fn lines_of_json(text: &str) -> Result<Rows, String> {
+fn lines_of_json(text: &str) -> Result<Rows, Invalid> {
     let mut rows = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let row =
@@ -198,12 +198,12 @@ fn lines_of_json(text: &str) -> Result<Rows, String> {
     objects(rows.into_iter())
 }
 
-fn objects(rows: impl Iterator<Item = (String, serde_json::Value)>) -> Result<Rows, String> {
+fn objects(rows: impl Iterator<Item = (String, serde_json::Value)>) -> Result<Rows, Invalid> {
     let mut columns: Vec<String> = Vec::new();
     let mut cells = Vec::new();
     for (place, row) in rows {
         let serde_json::Value::Object(mut row) = row else {
-            return Err(format!("{place}: expected an object like {{\"name\": \"value\"}}"));
+            return Err(format!("{place}: expected an object like {{\"name\": \"value\"}}").into());
         };
         if columns.is_empty() {
             columns = row.keys().cloned().collect();
@@ -217,7 +217,7 @@ fn objects(rows: impl Iterator<Item = (String, serde_json::Value)>) -> Result<Ro
             });
         }
         if let Some(more) = row.keys().next() {
-            return Err(format!("{place} has {more:?}, which the first row has not"));
+            return Err(format!("{place} has {more:?}, which the first row has not").into());
         }
     }
     Ok((columns, cells))
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn table(name: &str, text: &str) -> Result<Table, String> {
+    fn table(name: &str, text: &str) -> Result<Table, Invalid> {
         Table::parse(Path::new(name), text, Order::Sequential)
     }
 
@@ -274,7 +274,7 @@ mod tests {
             ("a.txt", "a", "expected a file ending"),
         ] {
             let error = table(file, text).unwrap_err();
-            assert!(error.contains(expected), "{file} {text:?}: {error}");
+            assert!(error.to_string().contains(expected), "{file} {text:?}: {error}");
         }
     }
 

@@ -115,15 +115,16 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let mut names = Names { vars: vars.to_vec(), ..Names::default() };
         let wrong = |part: &str, why: String| ScenarioError::new(part, why);
-        let method = parts::method(&request.method).map_err(|why| wrong("method", why))?;
+        let method =
+            parts::method(&request.method).map_err(|why| wrong("method", why.to_string()))?;
         let mut headers = Vec::new();
         for (name, value) in &request.headers {
             let place = format!("header {name:?}");
             headers.push(HeaderPlan {
-                name: parts::header_name(name).map_err(|why| wrong(&place, why))?,
+                name: parts::header_name(name).map_err(|why| wrong(&place, why.to_string()))?,
                 value: Template::compile(value, Place::Header, &mut names, Scope::Measured)
                     .and_then(|value| parts::header_value(&value.probe()).map(|()| value))
-                    .map_err(|why| wrong(&place, why))?,
+                    .map_err(|why| wrong(&place, why.to_string()))?,
                 given_by: GivenBy::Request,
             });
         }
@@ -134,13 +135,13 @@ impl Scenario {
         let body = match std::str::from_utf8(&request.body) {
             Ok(text) => Body::Text(
                 Template::compile(text, place, &mut names, Scope::Measured)
-                    .map_err(|why| wrong("body", why))?,
+                    .map_err(|why| wrong("body", why.to_string()))?,
             ),
             Err(_) => Body::Bytes(request.body.clone()),
         };
         let path = Template::compile(&request.path, Place::Path, &mut names, Scope::Measured)
             .and_then(|path| parts::path(&path.probe()).map(|()| path))
-            .map_err(|why| wrong("path", why))?;
+            .map_err(|why| wrong("path", why.to_string()))?;
         let name = format!("{method} {}", request.path.split('?').next().unwrap_or_default());
         let request = RequestPlan {
             name: name.clone(),

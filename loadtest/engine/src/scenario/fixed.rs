@@ -2,6 +2,7 @@
 
 use super::parts;
 use super::statuses::Statuses;
+use crate::invalid::Invalid;
 use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, OwnedRequest, Source, Workload};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A sentence that names the part that cannot be sent.
-fn checked(mut request: OwnedRequest) -> Result<OwnedRequest, String> {
+fn checked(mut request: OwnedRequest) -> Result<OwnedRequest, Invalid> {
     request.method = parts::method(&request.method)?;
     parts::path(&request.path)?;
     for (name, value) in &mut request.headers {
@@ -37,7 +38,7 @@ impl FixedSource {
     /// # Errors
     /// A sentence that names the part of the request that cannot be sent. The
     /// same request is refused again.
-    pub fn new(request: OwnedRequest, expected: Statuses) -> Result<Self, String> {
+    pub fn new(request: OwnedRequest, expected: Statuses) -> Result<Self, Invalid> {
         Ok(FixedSource { shared: Arc::new(Shared { request: checked(request)?, expected }) })
     }
 }
@@ -147,6 +148,6 @@ mod tests {
     fn a_request_that_cannot_be_sent_is_refused() {
         let bad = OwnedRequest { headers: vec![("Host".into(), "x".into())], ..post() };
         let error = FixedSource::new(bad, Statuses::default()).unwrap_err();
-        assert!(error.contains("\"host\""), "{error}");
+        assert!(error.to_string().contains("\"host\""), "{error}");
     }
 }

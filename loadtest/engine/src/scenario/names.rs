@@ -1,6 +1,7 @@
 //! What may stand between `{{` and `}}`, and what it means where.
 
 use super::value::Value;
+use crate::invalid::Invalid;
 use wellspring_readable::nearest::nearest;
 
 /// Which requests a text belongs to, which decides what it can know.
@@ -72,23 +73,23 @@ const FUNCTIONS: [&str; 10] = [
 const MOST_DIGITS: u16 = 4096;
 
 /// Checks a name that a user gives to a variable, a capture or a data file.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), Invalid> {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     if !starts || !name.bytes().all(word) {
         return Err(format!(
             "{name:?} cannot be a name: expected letters, digits, \"_\" and \"-\", not beginning with a digit"
-        ));
+        ).into());
     }
     if name == "raw" || FUNCTIONS.contains(&name) {
-        return Err(format!("{name:?} cannot be a name: {{{{{name}}}}} is built in"));
+        return Err(format!("{name:?} cannot be a name: {{{{{name}}}}} is built in").into());
     }
     Ok(())
 }
 
 impl Names {
     /// Looks up what stands between the braces.
-    pub(crate) fn resolve(&mut self, text: &str, scope: Scope) -> Result<Resolved, String> {
+    pub(crate) fn resolve(&mut self, text: &str, scope: Scope) -> Result<Resolved, Invalid> {
         if let Some((_, value)) = self.vars.iter().find(|(name, _)| name == text) {
             return Ok(Resolved::Text(value.clone()));
         }
@@ -103,7 +104,7 @@ impl Names {
                 return Ok(Resolved::Value(value));
             }
         }
-        Err(self.unknown(text, scope))
+        Err(self.unknown(text, scope).into())
     }
 
     fn captured(&self, text: &str, scope: Scope) -> Option<Value> {
@@ -116,7 +117,7 @@ impl Names {
         Some(Value::Setup(u16::try_from(at).ok()?, text.to_owned()))
     }
 
-    fn column(&self, text: &str) -> Result<Option<Value>, String> {
+    fn column(&self, text: &str) -> Result<Option<Value>, Invalid> {
         let Some((file, wanted)) = text.split_once('.') else { return Ok(None) };
         let Some(data) = self.data.iter().position(|(name, _)| name == file) else {
             return Ok(None);
@@ -138,14 +139,14 @@ impl Names {
         }))
     }
 
-    fn function(&mut self, text: &str) -> Result<Option<Value>, String> {
+    fn function(&mut self, text: &str) -> Result<Option<Value>, Invalid> {
         let (name, argument) = match text.split_once(':') {
             Some((name, argument)) => (name.trim(), Some(argument)),
             None => (text, None),
         };
         let without = |value| match argument {
             None => Ok(Some(value)),
-            Some(_) => Err(format!("{{{{{name}}}}} takes nothing after a colon")),
+            Some(_) => Err(Invalid::new(format!("{{{{{name}}}}} takes nothing after a colon"))),
         };
         match name {
             "counter" => self.counter(argument.unwrap_or_default()).map(Some),
@@ -156,14 +157,14 @@ impl Names {
                     Some(digits) => Ok(Some(Value::RandomHex(digits))),
                     None => Err(format!(
                         "expected the number of digits, e.g. {{{{random_hex:16}}}}, from 1 to {MOST_DIGITS}"
-                    )),
+                    ).into()),
                 }
             }
             "pick" => match argument {
                 Some(items) if !items.is_empty() => {
                     Ok(Some(Value::Pick(items.split('|').map(str::to_owned).collect())))
                 }
-                _ => Err("expected what to pick from, e.g. {{pick:red|green|blue}}".to_owned()),
+                _ => Err("expected what to pick from, e.g. {{pick:red|green|blue}}".into()),
             },
             "uuid" => without(Value::Uuid),
             "now_ms" => without(Value::NowMs),
@@ -177,7 +178,7 @@ impl Names {
 
     /// `{{counter}}`, `{{counter:name}}`, `{{counter:100}}` (where it begins),
     /// `{{counter:name:100}}`.
-    fn counter(&mut self, argument: &str) -> Result<Value, String> {
+    fn counter(&mut self, argument: &str) -> Result<Value, Invalid> {
         let (name, start) = match argument.split_once(':') {
             Some((name, start)) => (name.trim(), Some(start)),
             None if argument.trim().starts_with(|c: char| c.is_ascii_digit()) => {
@@ -191,7 +192,7 @@ impl Names {
             Some(_) => {
                 return Err(format!(
                     "expected {{{{counter:name}}}} or, with its first number, {{{{counter:name:100}}}}, found {{{{counter:{argument}}}}}"
-                ));
+                ).into());
             }
         };
         if !name.is_empty() {
@@ -209,7 +210,8 @@ impl Names {
             (Some(there), Some(new)) if there != new => {
                 return Err(format!(
                     "the counter {name:?} begins at {there} in another place and at {new} here"
-                ));
+                )
+                .into());
             }
             (None, Some(_)) => counter.start = start,
             _ => {}
@@ -258,14 +260,15 @@ fn did_you_mean(near: Option<String>) -> String {
     near.map_or_else(|| ".".to_owned(), |near| format!("; did you mean {{{{{near}}}}}?"))
 }
 
-fn random(argument: Option<&str>) -> Result<Value, String> {
+fn random(argument: Option<&str>) -> Result<Value, Invalid> {
     let bounds = argument.and_then(|text| text.split_once("..")).and_then(|(first, last)| {
         Some((first.trim().parse::<i64>().ok()?, last.trim().parse::<i64>().ok()?))
     });
     match bounds {
         Some((first, last)) if first <= last => Ok(Value::Random(first, last)),
         Some((first, last)) => {
-            Err(format!("{{{{random:{first}..{last}}}}}: the first number is above the last"))
+            Err(format!("{{{{random:{first}..{last}}}}}: the first number is above the last")
+                .into())
         }
         None => Err("expected two whole numbers, both included, e.g. {{random:1..100}}".into()),
     }
@@ -288,16 +291,16 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_a_guess_and_a_list() {
         let error = names().resolve("cod", Scope::Measured).unwrap_err();
-        assert!(error.contains("did you mean {{code}}?"), "{error}");
-        assert!(error.contains("host, token, users.email, users.name"), "{error}");
+        assert!(error.to_string().contains("did you mean {{code}}?"), "{error}");
+        assert!(error.to_string().contains("host, token, users.email, users.name"), "{error}");
         let error = names().resolve("users.emial", Scope::Measured).unwrap_err();
-        assert!(error.contains("{{users.email}}"), "{error}");
+        assert!(error.to_string().contains("{{users.email}}"), "{error}");
         let error = names().resolve("code", Scope::Setup).unwrap_err();
-        assert!(error.contains("captured while measuring"), "{error}");
+        assert!(error.to_string().contains("captured while measuring"), "{error}");
         let error = names().resolve("counter", Scope::Fixed).unwrap_err();
-        assert!(error.contains("only [vars] can be used: host"), "{error}");
+        assert!(error.to_string().contains("only [vars] can be used: host"), "{error}");
         let error = names().resolve("conter:x", Scope::Setup).unwrap_err();
-        assert!(error.contains("{{counter}}"), "{error}");
+        assert!(error.to_string().contains("{{counter}}"), "{error}");
     }
 
     #[test]
@@ -331,7 +334,7 @@ mod tests {
         assert!(names.resolve("counter:order:7", Scope::Measured).is_ok());
         assert!(names.resolve("counter:9", Scope::Measured).is_ok());
         let error = names.resolve("counter:order:8", Scope::Measured).unwrap_err();
-        assert!(error.contains("begins at 7"), "{error}");
+        assert!(error.to_string().contains("begins at 7"), "{error}");
         let starts: Vec<_> = names.counters.iter().map(|c| (c.name.as_str(), c.start)).collect();
         assert_eq!(starts, [("order", Some(7)), ("", Some(9))]);
     }

@@ -4,6 +4,7 @@ use super::check::{Capture, CaptureSource, Check};
 use super::statuses::Statuses;
 use super::template::Template;
 use super::value::Value;
+use crate::invalid::Invalid;
 use crate::workload::{Head, Needs};
 use std::fmt::Write as _;
 
@@ -129,7 +130,7 @@ impl RequestPlan {
     }
 
     /// The same request with what setup captured put in.
-    pub(crate) fn bind(&self, captured: &[Option<String>]) -> Result<Self, String> {
+    pub(crate) fn bind(&self, captured: &[Option<String>]) -> Result<Self, Invalid> {
         let mut bound = self.clone();
         bound.path = self.path.bind(captured)?;
         for header in &mut bound.headers {

@@ -1,12 +1,14 @@
 //! Durations as people write them.
 
+use crate::invalid::Invalid;
+
 /// The units, smallest first, in microseconds. `ms` stands before `s` and `m`.
 const UNITS: [(&str, f64); 5] = [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 60e6), ("h", 3600e6)];
 /// The longest duration: a year.
 const MOST_US: f64 = 365.0 * 24.0 * 3600e6;
 
 /// A duration in microseconds: `50ms`, `1.5s`, `2m`, `0`.
-pub(crate) fn duration_us(text: &str) -> Result<u64, String> {
+pub(crate) fn duration_us(text: &str) -> Result<u64, Invalid> {
     let text = text.trim();
     if text == "0" {
         return Ok(0);
@@ -22,19 +24,20 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, String> {
     match value {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to a year
         Some(us) if us <= MOST_US => Ok(us.round() as u64),
-        Some(_) => Err(format!("{text:?} is longer than a year")),
+        Some(_) => Err(format!("{text:?} is longer than a year").into()),
         None => {
-            Err(format!("expected a duration like \"50ms\", \"1.5s\" or \"2m\", found {text:?}"))
+            Err(format!("expected a duration like \"50ms\", \"1.5s\" or \"2m\", found {text:?}")
+                .into())
         }
     }
 }
 
 /// A range of durations in microseconds: `10ms..50ms`, or one alone for both ends.
-pub(crate) fn range_us(text: &str) -> Result<(u64, u64), String> {
+pub(crate) fn range_us(text: &str) -> Result<(u64, u64), Invalid> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let range = (duration_us(first)?, duration_us(last)?);
     if range.0 > range.1 {
-        return Err(format!("{text:?}: the first duration is above the last"));
+        return Err(format!("{text:?}: the first duration is above the last").into());
     }
     Ok(range)
 }
@@ -56,6 +59,6 @@ mod tests {
         for bad in ["", "5", "ms", "-1s", "1e3s", "nans", "1.2.3s", "99999h", "s..ms"] {
             assert!(duration_us(bad).is_err(), "{bad}");
         }
-        assert!(range_us("5s..1s").unwrap_err().contains("above"));
+        assert!(range_us("5s..1s").unwrap_err().to_string().contains("above"));
     }
 }

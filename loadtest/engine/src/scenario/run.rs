@@ -9,6 +9,7 @@ use super::setup::SetupValues;
 use super::template::Template;
 use super::value::Value;
 use super::worker::ScenarioWorkload;
+use crate::invalid::Invalid;
 use crate::workload::{Endpoint, Source, Workload};
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl ScenarioSource {
         clock: UnixClock,
     ) -> Result<Self, ScenarioError> {
         let names = &scenario.names;
-        let wrong = |why: String| ScenarioError::new(format!("scenario {:?}", scenario.name), why);
+        let wrong = |why: Invalid| ScenarioError::new(format!("scenario {:?}", scenario.name), why);
         let bind = |step: &RequestPlan| {
             step.bind(&values.captured)
                 .map_err(|why| ScenarioError::new(format!("step {:?}", step.name), why))
@@ -98,7 +99,7 @@ impl ScenarioSource {
             check_texts.extend((0..count).map(|check| request.check_text(check)));
         }
         if requests.len() > MOST || check_texts.len() > MOST {
-            return Err(wrong(format!("expected at most {MOST} requests and checks")));
+            return Err(wrong(format!("expected at most {MOST} requests and checks").into()));
         }
         let first_value = |slot: &Slot| {
             let at = names.setup.iter().position(|name| *name == slot.name)?;

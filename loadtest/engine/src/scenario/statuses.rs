@@ -1,5 +1,7 @@
 //! Which statuses count as success.
 
+use crate::invalid::Invalid;
+
 /// A set of HTTP statuses, 100 to 599, as a bit each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Statuses {
@@ -55,7 +57,7 @@ impl Statuses {
     ///
     /// # Errors
     /// A sentence that says what is expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let mut set = Statuses::none();
         for part in text.split(',').map(str::trim) {
             set = set.or(Self::parse_one(part).ok_or_else(|| {
@@ -142,7 +144,7 @@ mod tests {
         for bad in ["", "99", "600", "abc", "6xx", "xx", "300..200", "200..", "<", "<1000", "é.."]
         {
             let error = Statuses::parse(bad).unwrap_err();
-            assert!(error.contains("expected statuses like"), "{bad}: {error}");
+            assert!(error.to_string().contains("expected statuses like"), "{bad}: {error}");
         }
     }
 

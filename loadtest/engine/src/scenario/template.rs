@@ -3,6 +3,7 @@
 
 use super::names::{Names, Resolved, Scope};
 use super::value::Value;
+use crate::invalid::Invalid;
 
 /// Where the text goes, which decides how values are written into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(crate) enum Segment {
 ///
 /// # Errors
 /// If a placeholder is not closed.
-pub fn cut(text: &str, place: Place) -> Result<Vec<Piece>, String> {
+pub fn cut(text: &str, place: Place) -> Result<Vec<Piece>, Invalid> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut json = JsonState::default();
@@ -127,7 +128,7 @@ impl Template {
         place: Place,
         names: &mut Names,
         scope: Scope,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Invalid> {
         Self::of_pieces(cut(text, place)?, names, scope)
     }
 
@@ -136,7 +137,7 @@ impl Template {
         pieces: Vec<Piece>,
         names: &mut Names,
         scope: Scope,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Invalid> {
         let mut template = Template::default();
         for piece in pieces {
             match piece {
@@ -214,7 +215,7 @@ impl Template {
     }
 
     /// The template with what setup captured put in as text.
-    pub(crate) fn bind(&self, captured: &[Option<String>]) -> Result<Template, String> {
+    pub(crate) fn bind(&self, captured: &[Option<String>]) -> Result<Template, Invalid> {
         let mut bound = Template::default();
         for segment in &self.segments {
             match segment {
@@ -347,8 +348,8 @@ mod tests {
     fn braces_can_be_quoted_and_must_be_closed() {
         assert_eq!(pieces("a{{'{{b}}'}}c", Place::Plain), [Piece::Text("a{{b}}c".into())]);
         assert_eq!(pieces("", Place::Plain), []);
-        assert!(cut("a{{b", Place::Plain).unwrap_err().contains("never closed"));
-        assert!(cut("a{{'b}}", Place::Plain).unwrap_err().contains("never closed"));
+        assert!(cut("a{{b", Place::Plain).unwrap_err().to_string().contains("never closed"));
+        assert!(cut("a{{'b}}", Place::Plain).unwrap_err().to_string().contains("never closed"));
         assert_eq!(pieces("}}a{", Place::Plain), [Piece::Text("}}a{".into())]);
     }
 

@@ -2,10 +2,11 @@
 
 use super::super::document::{Kind, Node};
 use super::super::template::{self, Escape, Piece, Place};
+use crate::invalid::Invalid;
 
 /// A TOML value as the pieces of a JSON text. A text that is nothing but one
 /// placeholder with `raw:` stands without quotes, so that it can be a number.
-pub(crate) fn json_pieces(node: &Node) -> Result<Vec<Piece>, String> {
+pub(crate) fn json_pieces(node: &Node) -> Result<Vec<Piece>, Invalid> {
     let mut writer = Writer::default();
     writer.value(node)?;
     writer.end();
@@ -19,14 +20,14 @@ struct Writer {
 }
 
 impl Writer {
-    fn value(&mut self, node: &Node) -> Result<(), String> {
+    fn value(&mut self, node: &Node) -> Result<(), Invalid> {
         match &node.kind {
             Kind::Text(text) => self.string(text)?,
             Kind::Integer(number) => self.text.push_str(&number.to_string()),
             Kind::Float(number) if number.is_finite() => {
                 self.text.push_str(&serde_json::Value::from(*number).to_string());
             }
-            Kind::Float(number) => return Err(format!("JSON has no {number}")),
+            Kind::Float(number) => return Err(format!("JSON has no {number}").into()),
             Kind::Bool(truth) => self.text.push_str(if *truth { "true" } else { "false" }),
             Kind::Time(time) => self.string(time)?,
             Kind::List(items) => {
@@ -55,7 +56,7 @@ impl Writer {
         Ok(())
     }
 
-    fn string(&mut self, text: &str) -> Result<(), String> {
+    fn string(&mut self, text: &str) -> Result<(), Invalid> {
         let pieces = template::cut(text, Place::Plain)?;
         if let [Piece::Placeholder(name, _)] = pieces.as_slice()
             && name.starts_with("raw:")
@@ -88,7 +89,7 @@ impl Writer {
 
 /// `name=value` pairs of a query or a form. A table or a list of tables goes in as JSON;
 /// a list of plain values gives one pair each.
-pub(crate) fn pairs(entries: &[(String, Node)], form: bool) -> Result<Vec<Piece>, String> {
+pub(crate) fn pairs(entries: &[(String, Node)], form: bool) -> Result<Vec<Piece>, Invalid> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (key, node) in entries {
         let plain = |item: &Node| !matches!(item.kind, Kind::Table(_) | Kind::List(_));
@@ -110,7 +111,7 @@ pub(crate) fn pairs(entries: &[(String, Node)], form: bool) -> Result<Vec<Piece>
     Ok(pieces)
 }
 
-fn pair_value(node: &Node, form: bool) -> Result<Vec<Piece>, String> {
+fn pair_value(node: &Node, form: bool) -> Result<Vec<Piece>, Invalid> {
     let (cut, nested) = match &node.kind {
         Kind::Text(text) => (template::cut(text, Place::Plain)?, false),
         Kind::Time(time) => (vec![Piece::Text(time.clone())], false),

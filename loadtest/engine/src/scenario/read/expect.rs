@@ -8,6 +8,7 @@ use super::super::parts;
 use super::super::pointer::Pointer;
 use super::super::statuses::Statuses;
 use super::super::template::{Place, Template};
+use crate::invalid::Invalid;
 use serde_json::Value;
 
 /// The most values kept of one capture.
@@ -63,12 +64,12 @@ pub(crate) fn expected(
     Ok(found)
 }
 
-fn fixed_text(text: &str, names: &mut Names) -> Result<String, String> {
+fn fixed_text(text: &str, names: &mut Names) -> Result<String, Invalid> {
     let template = Template::compile(text, Place::Plain, names, Scope::Fixed)?;
     Ok(template.constant().unwrap_or_default().to_owned())
 }
 
-fn statuses(node: &Node) -> Result<Statuses, String> {
+fn statuses(node: &Node) -> Result<Statuses, Invalid> {
     match &node.kind {
         Kind::Integer(number) => Statuses::parse(&number.to_string()),
         Kind::Text(text) => Statuses::parse(text),
@@ -82,13 +83,14 @@ fn statuses(node: &Node) -> Result<Statuses, String> {
         other => Err(format!(
             "expected a status like 201, a text like \"2xx\", or a list of them, found {}",
             other.what()
-        )),
+        )
+        .into()),
     }
 }
 
 /// `"exists"`, `"missing"`, a value to be equal to, or a table of tests.
 fn tests(node: &Node, place: &str, names: &mut Names) -> Result<Vec<Test>, ScenarioError> {
-    let wrong = |why: String| ScenarioError::at(node.line, place, why);
+    let wrong = |why: Invalid| ScenarioError::at(node.line, place, why);
     match &node.kind {
         Kind::Text(text) if text == "exists" => Ok(vec![Test::Exists]),
         Kind::Text(text) if text == "missing" => Ok(vec![Test::Missing]),
@@ -158,7 +160,7 @@ fn table_of_tests(node: &Node, place: &str, names: &mut Names) -> Result<Vec<Tes
 }
 
 /// A TOML value as JSON, with variables filled in.
-fn value(node: &Node, names: &mut Names) -> Result<Value, String> {
+fn value(node: &Node, names: &mut Names) -> Result<Value, Invalid> {
     Ok(match &node.kind {
         Kind::Text(text) => Value::String(fixed_text(text, names)?),
         Kind::Integer(number) => Value::from(*number),
@@ -172,7 +174,7 @@ fn value(node: &Node, names: &mut Names) -> Result<Value, String> {
             entries
                 .iter()
                 .map(|(key, node)| Ok((key.clone(), value(node, names)?)))
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, Invalid>>()?,
         ),
     })
 }

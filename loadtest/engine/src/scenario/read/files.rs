@@ -1,5 +1,6 @@
 //! The files that a scenario names, found beside it.
 
+use crate::invalid::Invalid;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,21 +32,22 @@ impl Files {
     }
 
     /// A text file.
-    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, Invalid> {
         let bytes = self.bytes(name, MOST_DATA_BYTES)?;
-        String::from_utf8(bytes)
-            .map_err(|error| format!("{}: not UTF-8: {error}", self.path(name).display()))
+        String::from_utf8(bytes).map_err(|error| {
+            Invalid::new(format!("{}: not UTF-8: {error}", self.path(name).display()))
+        })
     }
 
     /// A file of at most this many bytes.
-    pub(crate) fn bytes(&self, name: &str, most: u64) -> Result<Vec<u8>, String> {
+    pub(crate) fn bytes(&self, name: &str, most: u64) -> Result<Vec<u8>, Invalid> {
         let path = self.path(name);
-        read(&path, most).map_err(|why| format!("{}: {why}", path.display()))
+        read(&path, most).map_err(|why| Invalid::new(format!("{}: {why}", path.display())))
     }
 }
 
 /// Reads a file that is one, not a device that never ends.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Invalid> {
     if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
         return Err("not a file".into());
     }
@@ -53,7 +55,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most {
-        return Err(format!("larger than {most} bytes"));
+        return Err(format!("larger than {most} bytes").into());
     }
     Ok(bytes)
 }

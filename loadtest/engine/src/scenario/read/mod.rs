@@ -18,6 +18,7 @@ use super::plan::{GivenBy, HeaderPlan, RequestPlan, Step};
 use super::pointer::Pointer;
 use super::quantity;
 use super::template::{Place, Template};
+use crate::invalid::Invalid;
 
 /// The most steps, and the most requests of a flow.
 const MOST_STEPS: usize = 1_000;
@@ -47,7 +48,9 @@ pub(crate) fn scenario(
     top.text("description")?;
     let base = base(&mut top)?;
     let think_us = match top.text("think")? {
-        Some(text) => quantity::range_us(text).map_err(|why| named(&root, "think", why))?,
+        Some(text) => {
+            quantity::range_us(text).map_err(|why| named(&root, "think", why.to_string()))?
+        }
         None => (0, 0),
     };
     let load = suggested(&mut top)?;
@@ -91,16 +94,18 @@ fn named(root: &Node, key: &str, why: String) -> ScenarioError {
 }
 
 /// Checks a base URL: scheme, host and perhaps a port.
-pub(crate) fn base_url(text: &str) -> Result<String, String> {
+pub(crate) fn base_url(text: &str) -> Result<String, Invalid> {
     let host = match origin_of(text) {
         Some((origin, "/")) => origin,
         Some((origin, path)) => {
             return Err(format!(
                 "expected the server only, e.g. {origin:?}; {path:?} belongs into the paths of the steps"
-            ));
+            ).into());
         }
         None => {
-            return Err(format!("expected a URL like \"http://127.0.0.1:4000\", found {text:?}"));
+            return Err(
+                format!("expected a URL like \"http://127.0.0.1:4000\", found {text:?}").into()
+            );
         }
     };
     let authority = host.split("//").nth(1).unwrap_or_default();
@@ -108,7 +113,8 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
     if authority.is_empty() || !authority.bytes().all(plain) {
         return Err(format!(
             "expected a host and perhaps a port, e.g. \"http://127.0.0.1:4000\", found {text:?}"
-        ));
+        )
+        .into());
     }
     Ok(host.to_owned())
 }
@@ -255,9 +261,9 @@ impl Reader<'_> {
         let place = fields.inside("let");
         for (name, node) in fields.entries("let")? {
             let wrong =
-                |why: String| ScenarioError::at(node.line, format!("{place} {name:?}"), why);
+                |why: Invalid| ScenarioError::at(node.line, format!("{place} {name:?}"), why);
             let Kind::Text(text) = &node.kind else {
-                return Err(wrong(format!("expected a text, found {}", node.kind.what())));
+                return Err(wrong(format!("expected a text, found {}", node.kind.what()).into()));
             };
             let template = Template::compile(text, Place::Plain, &mut self.names, Scope::Measured)
                 .map_err(wrong)?;
@@ -277,7 +283,7 @@ impl Reader<'_> {
         let header = fields.text("header")?.unwrap_or("authorization");
         let prefix = fields.text("prefix")?.unwrap_or("Bearer ");
         let text = format!("{}{{{{token}}}}", prefix.replace("{{", "{{'{{'}}"));
-        let wrong = |why: String| ScenarioError::at(node.line, "login", why);
+        let wrong = |why: Invalid| ScenarioError::at(node.line, "login", why);
         let header = HeaderPlan {
             name: super::parts::header_name(header).map_err(wrong)?,
             value: Template::compile(&text, Place::Header, &mut self.names, Scope::Setup)

@@ -8,6 +8,7 @@ use super::super::parts;
 use super::super::plan::{Body, GivenBy, HeaderPlan, RequestPlan};
 use super::super::template::{Place, Segment, Template};
 use super::{Reader, body, expect};
+use crate::invalid::Invalid;
 
 /// The largest body read from a file: 64 MiB.
 const MOST_BODY_BYTES: u64 = 64 << 20;
@@ -21,7 +22,7 @@ pub(super) fn outer_headers(options: &Options) -> Result<Vec<HeaderPlan>, Scenar
         .chain(authorization.map(|field| (field, GivenBy::Credentials)));
     let mut headers: Vec<HeaderPlan> = Vec::new();
     for ((name, text), given_by) in given {
-        let wrong = |why: String| ScenarioError::new(format!("header {name:?}"), why);
+        let wrong = |why: Invalid| ScenarioError::new(format!("header {name:?}"), why);
         let name = parts::header_name(name).map_err(wrong)?;
         parts::header_value(text).map_err(wrong)?;
         let mut value = Template::default();
@@ -81,7 +82,7 @@ impl Reader<'_> {
         let written = fields
             .text("path")?
             .ok_or_else(|| fields.error("the path is missing; expected e.g. path = \"/health\""))?;
-        let wrong = |why: String| ScenarioError::at(fields.line, fields.inside("path"), why);
+        let wrong = |why: Invalid| ScenarioError::at(fields.line, fields.inside("path"), why);
         let (origin, written) = match origin_of(written) {
             Some(_) if scope == Scope::Measured => {
                 return Err(wrong(
@@ -101,7 +102,7 @@ impl Reader<'_> {
             path.push_text(if written.contains('?') { "&" } else { "?" });
             path.push(Template::of_pieces(pieces, names, scope).map_err(wrong)?);
         }
-        let wrong = |why: String| ScenarioError::at(fields.line, fields.inside("path"), why);
+        let wrong = |why: Invalid| ScenarioError::at(fields.line, fields.inside("path"), why);
         let mut probe = path.probe();
         if matches!(path.segments.first(), Some(Segment::Value(..))) {
             probe.insert(0, '/'); // whether it begins with one is seen when it is filled in
@@ -163,12 +164,12 @@ impl Reader<'_> {
         scope: Scope,
         place: &str,
     ) -> Result<HeaderPlan, ScenarioError> {
-        let wrong = |why: String| ScenarioError::at(node.line, format!("{place} {name:?}"), why);
+        let wrong = |why: Invalid| ScenarioError::at(node.line, format!("{place} {name:?}"), why);
         let name = parts::header_name(name).map_err(wrong)?;
         let text = match &node.kind {
             Kind::Text(text) => text.clone(),
             Kind::Integer(number) => number.to_string(),
-            other => return Err(wrong(format!("expected a text, found {}", other.what()))),
+            other => return Err(wrong(format!("expected a text, found {}", other.what()).into())),
         };
         let value =
             Template::compile(&text, Place::Header, &mut self.names, scope).map_err(wrong)?;
@@ -192,12 +193,12 @@ impl Reader<'_> {
             return Err(fields.error("expected at most one of json, form, body and body_file"));
         }
         if let Some(node) = json {
-            let wrong = |why: String| fields.wrong("json", node, why);
+            let wrong = |why: Invalid| fields.wrong("json", node, why);
             let template = self.json(node, scope).map_err(wrong)?;
             return Ok((Body::Text(template), Some("application/json")));
         }
         if !form.is_empty() {
-            let wrong = |why: String| fields.wrong("form", &form[0].1, why);
+            let wrong = |why: Invalid| fields.wrong("form", &form[0].1, why);
             let pieces = body::pairs(form, true).map_err(wrong)?;
             let template = Template::of_pieces(pieces, &mut self.names, scope).map_err(wrong)?;
             return Ok((Body::Text(template), Some("application/x-www-form-urlencoded")));
@@ -229,7 +230,7 @@ impl Reader<'_> {
     }
 
     /// `json = …`: a table or list as such, or a JSON text.
-    fn json(&mut self, node: &Node, scope: Scope) -> Result<Template, String> {
+    fn json(&mut self, node: &Node, scope: Scope) -> Result<Template, Invalid> {
         let Kind::Text(text) = &node.kind else {
             return Template::of_pieces(body::json_pieces(node)?, &mut self.names, scope);
         };
@@ -239,7 +240,7 @@ impl Reader<'_> {
             Ok(_) => Ok(template),
             Err(error) => Err(format!(
                 "not valid JSON: {error} (with 0 or x in place of placeholders; write a text as \"{{{{name}}}}\", a number as {{{{name}}}})"
-            )),
+            ).into()),
         }
     }
 }

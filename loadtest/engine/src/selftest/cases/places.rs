@@ -63,7 +63,8 @@ fn memory(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
         .map_err(|error| Trouble::of("the target", &error))?;
     let request =
         OwnedRequest { method: "GET".into(), path: "/".into(), ..OwnedRequest::default() };
-    let source = FixedSource::new(request, Statuses::default()).map_err(Trouble::Broken)?;
+    let source = FixedSource::new(request, Statuses::default())
+        .map_err(|invalid| Trouble::Broken(invalid.into()))?;
     let plan = Offer::count(32, requests).plan(target, Arc::new(source));
     let mut sizes = Sizes::default();
     let measured = run(&plan, &Arc::new(AtomicBool::new(false)), &mut sizes)
