@@ -1,6 +1,7 @@
 //! `wellspring journal`: copies of shared logs in a data folder, checked without a server, and set
 //! aside while none runs.
 
+use crate::argument_error::ArgumentError;
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
 use crate::inspect::{checked, lines, no_such_log};
@@ -72,11 +73,11 @@ struct Data {
     data: PathBuf,
 }
 
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &str) -> Result<String, ArgumentError> {
     if is_name(text) {
         Ok(text.to_owned())
     } else {
-        Err(format!("not a valid name of a log: {NAME_RULE}"))
+        Err(format!("not a valid name of a log: {NAME_RULE}").into())
     }
 }
 

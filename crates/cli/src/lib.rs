@@ -13,6 +13,7 @@ extern crate wellspring_host;
 mod accounts;
 mod answer;
 mod append;
+mod argument_error;
 mod backup;
 mod bench;
 mod cluster;

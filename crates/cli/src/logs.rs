@@ -1,6 +1,7 @@
 //! `wellspring log`: the logs of a running server.
 
 use crate::answer::read;
+use crate::argument_error::ArgumentError;
 use crate::cluster::document::ClusterDocument;
 use crate::cluster::status::PATH as STATUS;
 use crate::confirmation;
@@ -59,11 +60,11 @@ enum LogCommand {
     },
 }
 
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &str) -> Result<String, ArgumentError> {
     if is_name(text) {
         Ok(text.to_owned())
     } else {
-        Err(format!("not a valid name of a log: {NAME_RULE}"))
+        Err(format!("not a valid name of a log: {NAME_RULE}").into())
     }
 }
 
@@ -207,6 +208,6 @@ mod tests {
     #[test]
     fn only_what_a_log_may_be_called_is_taken() {
         assert_eq!(name("orders-2"), Ok("orders-2".to_owned()));
-        assert!(name("Orders").unwrap_err().contains("starting with a letter"));
+        assert!(name("Orders").unwrap_err().to_string().contains("starting with a letter"));
     }
 }

@@ -1,5 +1,6 @@
 //! Expiry times, as people write them.
 
+use crate::argument_error::ArgumentError;
 use wellspring_host::clock::parse_rfc3339;
 
 /// When something expires.
@@ -14,24 +15,24 @@ pub(crate) enum End {
 }
 
 /// Reads `90d`, `12h`, `never`, a date or a moment.
-pub(crate) fn end(text: &str) -> Result<End, String> {
+pub(crate) fn end(text: &str) -> Result<End, ArgumentError> {
     if text == "never" {
         return Ok(End::Never);
     }
     match seconds(text) {
-        Ok(0) => Err("it must be later than now".to_owned()),
+        Ok(0) => Err("it must be later than now".into()),
         Ok(seconds) => Ok(End::In(seconds)),
         Err(_) if parse_rfc3339(text).is_some() => Ok(End::At(text.to_owned())),
         Err(_) => Err(format!(
             "{text:?} is neither a time like 90d, 12h, 30m or 45s, nor a date like 2027-01-31 or a moment like \
              2027-01-31T12:00:00Z, nor never"
-        )),
+        ).into()),
     }
 }
 
 /// Reads a number of days, hours, minutes or seconds, as seconds.
-pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a time like 90d, 12h, 30m or 45s");
+pub(crate) fn seconds(text: &str) -> Result<u64, ArgumentError> {
+    let wrong = || ArgumentError::new(format!("{text:?} is not a time like 90d, 12h, 30m or 45s"));
     let (digits, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
     let factor = match unit {
         "s" => 1,

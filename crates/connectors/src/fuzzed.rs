@@ -23,7 +23,7 @@ pub fn template(bytes: &[u8]) -> Option<Result<String, String>> {
     let record = Record { partition: 0, offset: 1, timestamp_ms, key, value, headers };
     let mut out = String::new();
     let rendering = template.render(&RecordParts::new("topic", &record), &mut out);
-    Some(rendering.map(|_| out))
+    Some(rendering.map(|_| out).map_err(Into::into))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod backoff;
 mod connection;
 mod control;
 mod cursor;
+pub mod definition_error;
 mod fault;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;

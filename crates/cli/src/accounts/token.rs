@@ -2,6 +2,7 @@
 
 use super::store::{KeyFilter, KeyRow, StoreArgs, WantedKey};
 use super::user::name;
+use crate::argument_error::ArgumentError;
 use crate::exit::{Code, Failure, say, say_lines};
 use crate::numbers::counted;
 use crate::span::{self, End};
@@ -81,9 +82,9 @@ enum TokenCommand {
     },
 }
 
-fn role(text: &str) -> Result<Role, String> {
+fn role(text: &str) -> Result<Role, ArgumentError> {
     Role::parse(text).ok_or_else(|| {
-        "must be reader, writer, operator or admin; name the log with --log".to_owned()
+        ArgumentError::new("must be reader, writer, operator or admin; name the log with --log")
     })
 }
 
@@ -91,10 +92,12 @@ fn label(text: &str) -> Result<Label, NameFault> {
     Label::parse(text)
 }
 
-fn key_id(text: &str) -> Result<KeyId, String> {
+fn key_id(text: &str) -> Result<KeyId, ArgumentError> {
     // The text is not repeated: it may be the secret.
     KeyId::parse(text).map_err(|fault| {
-        format!("{fault}. Pass the key's id as shown by `token list`, not its label or secret")
+        ArgumentError::new(format!(
+            "{fault}. Pass the key's id as shown by `token list`, not its label or secret"
+        ))
     })
 }
 

@@ -1,6 +1,7 @@
 //! `wellspring user`: accounts and their roles.
 
 use super::store::{AccountRow, CurrentPassword, Enabled, KeyFilter, KeyRow, StoreArgs};
+use crate::argument_error::ArgumentError;
 use crate::confirmation;
 use crate::exit::{Failure, say, say_lines};
 use crate::secret;
@@ -116,9 +117,11 @@ pub(super) fn name(text: &str) -> Result<AccountName, NameFault> {
     AccountName::parse(text)
 }
 
-fn grant(text: &str) -> Result<Grant, String> {
+fn grant(text: &str) -> Result<Grant, ArgumentError> {
     Grant::parse(text).ok_or_else(|| {
-        "must be reader, writer, operator or admin, or a role for one log: writer:orders".to_owned()
+        ArgumentError::new(
+            "must be reader, writer, operator or admin, or a role for one log: writer:orders",
+        )
     })
 }
 

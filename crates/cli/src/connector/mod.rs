@@ -4,6 +4,7 @@
 mod report;
 
 use crate::answer::read;
+use crate::argument_error::ArgumentError;
 use crate::confirmation;
 use crate::exit::{Code, Failure, InputKind, say};
 use crate::problem::Problem;
@@ -160,11 +161,11 @@ const SINK: ConnectorKind = ConnectorKind { word: "sink", path: "/v1/sinks", mem
 const SOURCE: ConnectorKind =
     ConnectorKind { word: "source", path: "/v1/sources", member: "sources" };
 
-fn start(text: &str) -> Result<Value, String> {
+fn start(text: &str) -> Result<Value, ArgumentError> {
     match (text, text.parse::<u64>()) {
         ("beginning" | "now", _) => Ok(json!(text)),
         (_, Ok(position)) => Ok(json!(position)),
-        _ => Err("must be beginning, now or a position".to_owned()),
+        _ => Err("must be beginning, now or a position".into()),
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use wellspring_readable::prometheus::{Page, Series};
 
 /// The bucket without an upper bound.
@@ -277,14 +278,62 @@ const GRAPHS: [(&str, Set<Graphs>); 11] = [
     }),
 ];
 
+/// Why a page of figures is not that of a server.
+#[derive(Debug)]
+pub(super) enum FiguresError {
+    /// It is not in the Prometheus text format: why.
+    NotPrometheus(String),
+    /// A figure that every server has is missing.
+    Missing(String),
+    /// A figure lacks a label.
+    NoLabel {
+        /// The figure.
+        name: String,
+        /// The label.
+        label: String,
+    },
+    /// The label of a figure has a wrong value.
+    Value {
+        /// The figure.
+        name: String,
+        /// The value.
+        value: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+}
+
+impl FiguresError {
+    fn value(name: &str, value: &str, wanted: &'static str) -> FiguresError {
+        FiguresError::Value { name: name.to_owned(), value: value.to_owned(), wanted }
+    }
+}
+
+impl fmt::Display for FiguresError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPrometheus(fault) => {
+                write!(f, "not in the Prometheus text format ({fault})")
+            }
+            Self::Missing(name) => write!(
+                f,
+                "{name} is not among the figures: either this is no Wellspring server, or one of \
+                 another version"
+            ),
+            Self::NoLabel { name, label } => write!(f, "{name} has no label {label}"),
+            Self::Value { name, value, wanted } => write!(f, "{name}: {value:?} is no {wanted}"),
+        }
+    }
+}
+
 impl Sample {
     /// Picks the figures out of a page.
     ///
     /// # Errors
     /// A sentence: the page is not one, or a figure that every server has is missing.
-    pub(super) fn read(at_ns: u64, metrics: &str) -> Result<Sample, String> {
-        let page = Page::parse(metrics)
-            .map_err(|fault| format!("not in the Prometheus text format ({fault})"))?;
+    pub(super) fn read(at_ns: u64, metrics: &str) -> Result<Sample, FiguresError> {
+        let page =
+            Page::parse(metrics).map_err(|fault| FiguresError::NotPrometheus(fault.to_string()))?;
         let mut sample = Sample { at_ns, ..Sample::default() };
         for (name, set) in PROCESS {
             set(&mut sample.process, &some(&page, name)?[0]);
@@ -349,33 +398,31 @@ impl Sample {
     }
 }
 
-fn some<'a>(page: &'a Page, name: &str) -> Result<&'a [Series], String> {
+fn some<'a>(page: &'a Page, name: &str) -> Result<&'a [Series], FiguresError> {
     match page.series(name) {
-        [] => Err(format!(
-            "{name} is not among the figures: either this is no Wellspring server, or one of another version"
-        )),
+        [] => Err(FiguresError::Missing(name.to_owned())),
         series => Ok(series),
     }
 }
 
-fn label(series: &Series, name: &str, label: &str) -> Result<String, String> {
-    let value = series.label(label).ok_or_else(|| format!("{name} has no label {label}"))?;
-    Ok(value.to_owned())
+fn label(series: &Series, name: &str, label: &str) -> Result<String, FiguresError> {
+    let no_label = || FiguresError::NoLabel { name: name.to_owned(), label: label.to_owned() };
+    series.label(label).map(str::to_owned).ok_or_else(no_label)
 }
 
 /// The bound of a bucket, in µs.
-fn bound_us(series: &Series, name: &str) -> Result<u64, String> {
+fn bound_us(series: &Series, name: &str) -> Result<u64, FiguresError> {
     let le = label(series, name, "le")?;
-    let bound_s: f64 = le.parse().map_err(|_| format!("{name}: {le:?} is no bound"))?;
+    let bound_s: f64 = le.parse().map_err(|_| FiguresError::value(name, &le, "bound"))?;
     Ok(if bound_s.is_finite() { (bound_s * 1e6).round() as u64 } else { UNBOUNDED })
 }
 
-fn routes(page: &Page) -> Result<BTreeMap<String, Route>, String> {
+fn routes(page: &Page) -> Result<BTreeMap<String, Route>, FiguresError> {
     let mut routes: BTreeMap<String, Route> = BTreeMap::new();
     let name = "wellspring_requests_total";
     for series in page.series(name) {
         let status = label(series, name, "status")?;
-        let status = status.parse().map_err(|_| format!("{name}: {status:?} is no status"))?;
+        let status = status.parse().map_err(|_| FiguresError::value(name, &status, "status"))?;
         let route = routes.entry(label(series, name, "route")?).or_default();
         route.statuses.insert(status, series.count());
     }
@@ -454,7 +501,7 @@ mod tests {
 
     #[test]
     fn what_is_no_wellspring_is_told() {
-        let told = |text: &str| Sample::read(0, text).unwrap_err();
+        let told = |text: &str| Sample::read(0, text).unwrap_err().to_string();
         assert!(told("<html>").contains("line 1"), "{}", told("<html>"));
         assert!(told("go_goroutines 8\n").contains("another version"));
         let unlabelled = include_str!("metrics.txt").replace("{log=\"main\"}", "");

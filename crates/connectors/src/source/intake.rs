@@ -178,7 +178,7 @@ impl Intake {
         }
         let rejects = self.rejects.as_ref();
         let pushed = match rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
-            true => Err("the record was rejected before".to_owned()),
+            true => Err("the record was rejected before".into()),
             false => {
                 let ids = self.with_ids.then_some(&lane.ids);
                 self.mapper.push(&mut lane.chunk.events, &record, ids)
@@ -188,7 +188,7 @@ impl Intake {
             Ok(bytes) => lane.chunk.bytes += bytes,
             Err(reason) if rejects.is_some() => {
                 lane.chunk.reject_bytes += record.value.as_ref().map_or(0, bytes::Bytes::len);
-                lane.chunk.rejects.push(Reject { record, reason });
+                lane.chunk.rejects.push(Reject { record, reason: reason.into() });
             }
             Err(reason) => {
                 self.flush(partition)?;

@@ -3,6 +3,7 @@
 use super::definition::{RecordData, SourceDefinition};
 use super::origin::{EventIds, RECORD_REJECTED, SOURCE_ADVANCED};
 use super::parts::RecordParts;
+use super::reject_reason::RejectReason;
 use super::template::{Rendering, Template};
 use wellspring_kafka::Record;
 use wellspring_log::EncodedEvents;
@@ -43,7 +44,7 @@ impl Mapper {
         events: &mut EncodedEvents,
         record: &Record,
         ids: Option<&EventIds>,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, RejectReason> {
         let parts = RecordParts::new(&self.topic, record);
         let (data, kind) = match self.data {
             RecordData::Json => {
@@ -86,15 +87,15 @@ fn render_type(
     template: &Template,
     parts: &RecordParts<'_>,
     text: &mut String,
-) -> Result<(), String> {
+) -> Result<(), RejectReason> {
     text.clear();
     if template.render(parts, text).map_err(|fault| format!("type: {fault}"))? == Rendering::Omitted
     {
-        return Err(format!("the record has no value for the type {}", template.as_str()));
+        return Err(format!("the record has no value for the type {}", template.as_str()).into());
     }
     // An event of these types, with tags from a record, could be mistaken for a cursor.
     if text == SOURCE_ADVANCED || text == RECORD_REJECTED {
-        return Err(format!("the type {text} is reserved for sources"));
+        return Err(format!("the type {text} is reserved for sources").into());
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ fn render_tags(
     templates: &[Template],
     parts: &RecordParts<'_>,
     texts: &mut Vec<String>,
-) -> Result<usize, String> {
+) -> Result<usize, RejectReason> {
     let mut count = 0;
     for template in templates {
         if texts.len() == count {

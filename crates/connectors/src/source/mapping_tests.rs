@@ -35,7 +35,7 @@ fn mapped<R>(
     definition: &SourceDefinition,
     record: &Record,
     look: impl FnOnce(&RecordView<'_>) -> R,
-) -> Result<R, String> {
+) -> Result<R, RejectReason> {
     let ids = Origin::new("s", 1, "c", "orders", [1; 16]).unwrap().event_ids(record.partition);
     let mut events = EncodedEvents::new();
     let pushed = Mapper::new(definition).push(&mut events, record, Some(&ids));
@@ -102,7 +102,7 @@ fn what_cannot_be_an_event_says_why() {
     let refused = |event_type: &str, tags: &[&str], value: &[u8], word: &str| {
         let definition = definition(event_type, tags, RecordData::Json);
         let fault = mapped(&definition, &record(None, Some(value)), |_| ()).unwrap_err();
-        assert!(fault.contains(word), "{fault}");
+        assert!(fault.to_string().contains(word), "{fault}");
     };
     refused("T", &[], b"{", "not JSON");
     refused("T", &[], b"\"\xff\"", "UTF-8");
@@ -127,6 +127,6 @@ fn no_record_becomes_a_cursor() {
     for event_type in [SOURCE_ADVANCED, RECORD_REJECTED] {
         let value = format!(r#"{{"t":"{event_type}","c":"connector:s"}}"#);
         let fault = mapped(&definition, &record(None, Some(value.as_bytes())), |_| ()).unwrap_err();
-        assert!(fault.contains("reserved"), "{fault}");
+        assert!(fault.to_string().contains("reserved"), "{fault}");
     }
 }

@@ -14,6 +14,7 @@ mod mapping;
 mod origin;
 mod parts;
 mod pump;
+mod reject_reason;
 mod rejects;
 mod template;
 

@@ -1,5 +1,6 @@
 //! The parts of a record. Its value is parsed as JSON on first use.
 
+use super::reject_reason::RejectReason;
 use std::cell::OnceCell;
 use wellspring_kafka::Record;
 use wellspring_types::moment::push_rfc3339;
@@ -14,7 +15,7 @@ const LAST_MOMENT_MS: u64 = 253_402_300_799_999;
 pub struct RecordParts<'a> {
     topic: &'a str,
     record: &'a Record,
-    json: OnceCell<Result<Option<&'a str>, String>>,
+    json: OnceCell<Result<Option<&'a str>, RejectReason>>,
 }
 
 impl<'a> RecordParts<'a> {
@@ -36,7 +37,7 @@ impl<'a> RecordParts<'a> {
     ///
     /// # Errors
     /// Why it is not JSON, as a sentence without its full stop.
-    pub(super) fn json(&self) -> Result<Option<&'a str>, String> {
+    pub(super) fn json(&self) -> Result<Option<&'a str>, RejectReason> {
         self.json.get_or_init(|| self.record.value.as_deref().map(read_json).transpose()).clone()
     }
 
@@ -49,14 +50,14 @@ impl<'a> RecordParts<'a> {
     }
 }
 
-fn read_json(value: &[u8]) -> Result<&str, String> {
+fn read_json(value: &[u8]) -> Result<&str, RejectReason> {
     let text = std::str::from_utf8(value)
         .map_err(|error| format!("the value is not UTF-8, at byte {}", error.valid_up_to()))?;
     let raw: &serde_json::value::RawValue =
         serde_json::from_str(text).map_err(|error| format!("the value is not JSON: {error}"))?;
     let json = raw.get();
     if is_too_deep(json) {
-        return Err(format!("the value is nested deeper than {MAX_DEPTH} levels"));
+        return Err(format!("the value is nested deeper than {MAX_DEPTH} levels").into());
     }
     Ok(json)
 }
@@ -106,7 +107,7 @@ mod tests {
         for (value, word) in
             [(&b"\xff"[..], "UTF-8"), (b"{", "JSON"), (b"", "JSON"), (b"1 2", "JSON")]
         {
-            let fault = read_json(value).unwrap_err();
+            let fault = read_json(value).unwrap_err().to_string();
             assert!(fault.contains(word), "{fault}");
         }
         assert_eq!(read_json(b" {\"a\": 1}\n"), Ok("{\"a\": 1}"));

@@ -1,6 +1,8 @@
 //! Templates for event types and tags, rendered from the parts of a record.
 
 use super::parts::RecordParts;
+use super::reject_reason::RejectReason;
+use crate::definition_error::DefinitionError;
 use std::fmt;
 use wellspring_json::{Pointer, PointerFault};
 use wellspring_types::limits::MAX_TAG_BYTES;
@@ -67,7 +69,7 @@ impl Template {
     ///
     /// # Errors
     /// What is wrong and at which byte, as a sentence without its full stop. A retry fails again.
-    pub fn parse(text: &str) -> Result<Template, String> {
+    pub fn parse(text: &str) -> Result<Template, DefinitionError> {
         if text.is_empty() {
             return Err("a template must not be empty".into());
         }
@@ -86,14 +88,16 @@ impl Template {
             if rest.starts_with('}') {
                 return Err(format!(
                     "`}}` at byte {at} has no opening brace; write a literal brace as `}}}}`"
-                ));
+                )
+                .into());
             }
             let Some(end) =
                 rest[1..].find(['{', '}']).filter(|end| rest[1 + end..].starts_with('}'))
             else {
                 return Err(format!(
                     "the placeholder at byte {at} is not closed; write a literal brace as `{{{{`"
-                ));
+                )
+                .into());
             };
             if !literal.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
@@ -129,7 +133,11 @@ impl Template {
     /// # Errors
     /// Why a placeholder cannot be filled, as a sentence without its full stop. It always fails for
     /// this record.
-    pub fn render(&self, record: &RecordParts<'_>, out: &mut String) -> Result<Rendering, String> {
+    pub fn render(
+        &self,
+        record: &RecordParts<'_>,
+        out: &mut String,
+    ) -> Result<Rendering, RejectReason> {
         let mut rendering = Rendering::Complete;
         for piece in &self.pieces {
             match piece {
@@ -139,7 +147,7 @@ impl Template {
                         continue;
                     }
                     if !is_optional {
-                        return Err(format!("the record has no value for {{{source}}}"));
+                        return Err(format!("the record has no value for {{{source}}}").into());
                     }
                     rendering = Rendering::Omitted;
                 }
@@ -150,7 +158,7 @@ impl Template {
 }
 
 /// Parses a placeholder without its braces; it starts at byte `at` of its template.
-fn place(written: &str, at: usize) -> Result<Piece, String> {
+fn place(written: &str, at: usize) -> Result<Piece, DefinitionError> {
     let (name, is_optional) = match written.strip_suffix('?') {
         Some(name) => (name, true),
         None => (written, false),
@@ -162,7 +170,7 @@ fn place(written: &str, at: usize) -> Result<Piece, String> {
         ("offset", _) => PlaceSource::Offset,
         ("timestamp", _) => PlaceSource::Timestamp,
         (_, Some(("header", ""))) => {
-            return Err(format!("the header at byte {at} has no name"));
+            return Err(format!("the header at byte {at} has no name").into());
         }
         (_, Some(("header", header))) => PlaceSource::Header(header.to_owned()),
         (_, Some(("value", pointer))) => {
@@ -182,14 +190,18 @@ fn place(written: &str, at: usize) -> Result<Piece, String> {
             return Err(format!(
                 "there is no place `{{{name}}}` (byte {at}); there are key, topic, partition, offset, timestamp, \
                  header:NAME and value:/json/pointer"
-            ));
+            ).into());
         }
     };
     Ok(Piece::Place { source, is_optional })
 }
 
 /// Appends the placeholder's value; returns whether there is one.
-fn fill(source: &PlaceSource, record: &RecordParts<'_>, out: &mut String) -> Result<bool, String> {
+fn fill(
+    source: &PlaceSource,
+    record: &RecordParts<'_>,
+    out: &mut String,
+) -> Result<bool, RejectReason> {
     use std::fmt::Write as _;
     match source {
         PlaceSource::Key => match &record.record().key {
@@ -220,7 +232,9 @@ fn fill(source: &PlaceSource, record: &RecordParts<'_>, out: &mut String) -> Res
                 None | Some((_, None | Some(b'{' | b'[' | b'n'))) => return Ok(false),
                 Some((written, Some(b'"'))) => match serde_json::from_str::<String>(written) {
                     Ok(text) => out.push_str(&text),
-                    Err(_) => return Err(format!("the text for {{{source}}} is not Unicode")),
+                    Err(_) => {
+                        return Err(format!("the text for {{{source}}} is not Unicode").into());
+                    }
                 },
                 Some((written, Some(_))) => out.push_str(written),
             }
@@ -229,8 +243,9 @@ fn fill(source: &PlaceSource, record: &RecordParts<'_>, out: &mut String) -> Res
     Ok(true)
 }
 
-fn text_of<'a>(bytes: &'a [u8], source: &PlaceSource) -> Result<&'a str, String> {
-    std::str::from_utf8(bytes).map_err(|_| format!("the bytes for {{{source}}} are not UTF-8"))
+fn text_of<'a>(bytes: &'a [u8], source: &PlaceSource) -> Result<&'a str, RejectReason> {
+    let fault = |_| RejectReason::new(format!("the bytes for {{{source}}} are not UTF-8"));
+    std::str::from_utf8(bytes).map_err(fault)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::signature::Signer;
 use super::target::{check_target, header_name, header_value};
 use crate::control::Control;
 use crate::cursor::Cursor;
+use crate::definition_error::DefinitionError;
 use crate::fault::{Fault, StopCode};
 use crate::sink::{BatchLimits, DeliveryEnd, Destination, PayloadFormat, WebhookTarget};
 use crate::status::Status;
@@ -137,7 +138,7 @@ impl WebhookDestination {
     }
 
     fn client(&self) -> Result<Client, Fault> {
-        let unusable = |why: String| Fault::stop(StopCode::Unusable, why);
+        let unusable = |why: DefinitionError| Fault::stop(StopCode::Unusable, why);
         check_target(&self.target).map_err(unusable)?;
         let endpoint = Endpoint::parse(&self.target.url).map_err(unusable)?;
         let tls = match endpoint.scheme {
@@ -145,9 +146,9 @@ impl WebhookDestination {
             Scheme::Https => {
                 let authorities = self.target.ca_file.as_deref().map(pem::roots).transpose();
                 let authorities = authorities
-                    .map_err(|why| unusable(format!("the file of authorities: {why}")))?;
+                    .map_err(|why| unusable(format!("the file of authorities: {why}").into()))?;
                 let terms = ClientTerms::new(&endpoint.host, authorities, None);
-                Some(terms.map_err(|fault| unusable(in_words(fault, &endpoint.host)))?)
+                Some(terms.map_err(|fault| unusable(in_words(fault, &endpoint.host).into()))?)
             }
         };
         let mut secrets = Vec::new();
@@ -171,7 +172,7 @@ impl WebhookDestination {
         if let Some(name) = &self.target.secret {
             let secret = (self.secret)(name)?;
             let made = Signer::new(&secret)
-                .map_err(|why| unusable(format!("the secret {name:?} {why}")))?;
+                .map_err(|why| unusable(format!("the secret {name:?} {why}").into()))?;
             signer = Some(made);
             secrets.push(secret);
         }

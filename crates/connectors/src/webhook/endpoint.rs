@@ -1,5 +1,6 @@
 //! Where requests go: what a URL says, read once.
 
+use crate::definition_error::DefinitionError;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use wellspring_types::url::{Scheme, UrlParts};
@@ -24,8 +25,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// A sentence that does not repeat the URL: it may hold a password.
-    pub(super) fn parse(text: &str) -> Result<Endpoint, String> {
-        let refuse = |why: &str| Err(format!("the URL {why}"));
+    pub(super) fn parse(text: &str) -> Result<Endpoint, DefinitionError> {
+        let refuse = |why: &str| Err(DefinitionError::new(format!("the URL {why}")));
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return refuse("holds characters that must be percent-encoded");
         }
@@ -69,7 +70,7 @@ impl Endpoint {
 ///
 /// # Errors
 /// A sentence without its full stop that says what is wrong and does not repeat the URL.
-pub fn check_url(text: &str) -> Result<(), String> {
+pub fn check_url(text: &str) -> Result<(), DefinitionError> {
     Endpoint::parse(text).map(|_| ())
 }
 
@@ -112,7 +113,7 @@ mod tests {
             "https:///hunter2",
             "https://:80/",
         ] {
-            let refusal = check_url(bad).expect_err(bad);
+            let refusal = check_url(bad).expect_err(bad).to_string();
             assert!(!refusal.contains("hunter") && refusal.starts_with("the URL "), "{refusal}");
         }
     }

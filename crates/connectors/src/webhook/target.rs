@@ -1,6 +1,7 @@
 //! Checks of a webhook's target.
 
 use super::endpoint::Endpoint;
+use crate::definition_error::DefinitionError;
 use crate::sink::WebhookTarget;
 use hyper::header::{HeaderName, HeaderValue};
 
@@ -23,7 +24,7 @@ const OF_THE_CONNECTION: [&str; 9] = [
 /// # Errors
 /// What is wrong, as a sentence without its full stop. It quotes neither the URL nor a header's
 /// value.
-pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
+pub fn check_target(target: &WebhookTarget) -> Result<(), DefinitionError> {
     Endpoint::parse(&target.url)?;
     for (name, value) in &target.headers {
         check_header(name, value)?;
@@ -47,28 +48,32 @@ pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong with it, without the value.
-pub fn check_header(name: &str, value: &str) -> Result<(), String> {
+pub fn check_header(name: &str, value: &str) -> Result<(), DefinitionError> {
     header_name(name)?;
     header_value(name, value).map(drop)
 }
 
 /// The name of a header that a target may set.
-pub(super) fn header_name(name: &str) -> Result<HeaderName, String> {
+pub(super) fn header_name(name: &str) -> Result<HeaderName, DefinitionError> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| format!("{name:?} cannot be the name of a header"))?;
     let lower = parsed.as_str();
     let ours = lower == "idempotency-key"
         || ["webhook-", "wellspring-"].iter().any(|prefix| lower.starts_with(prefix));
     if ours || OF_THE_CONNECTION.contains(&lower) {
-        return Err(format!("the header {lower} cannot be set, because the sink sets it itself"));
+        return Err(
+            format!("the header {lower} cannot be set, because the sink sets it itself").into()
+        );
     }
     Ok(parsed)
 }
 
 /// The value of a header: visible ASCII, spaces and tabs.
-pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, String> {
+pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, DefinitionError> {
     HeaderValue::from_str(value).map_err(|_| {
-        format!("the value of the header {name} contains characters other than visible ASCII")
+        DefinitionError::new(format!(
+            "the value of the header {name} contains characters other than visible ASCII"
+        ))
     })
 }
 
@@ -96,7 +101,7 @@ mod tests {
         let with = |change: fn(&mut WebhookTarget)| {
             let mut target = target();
             change(&mut target);
-            check_target(&target).expect_err("must be refused")
+            check_target(&target).expect_err("must be refused").to_string()
         };
         with(|target| target.url = "hooks.example".into());
         with(|target| target.in_flight = 0);
