@@ -28,7 +28,7 @@ impl Otlp {
             None => Ok(Otlp),
             Some(_) => Err("--otlp-endpoint needs a program built with `cargo build --features \
                             otlp`; this one was built without"
-                .to_owned()),
+                .into()),
         }
     }
 
