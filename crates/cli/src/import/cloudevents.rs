@@ -4,7 +4,7 @@
 //! `time` and every other attribute become metadata.
 
 use crate::import::imported_event::ImportedEvent;
-use crate::import::ndjson::uuid;
+use crate::import::ndjson::{moment, uuid};
 use crate::wire::{Fault, Fields, base64_bytes, excerpt, fold_tags, string, string_map, strings};
 use serde_json::value::RawValue;
 use wellspring_types::{DataKind, Event, EventId};
@@ -107,7 +107,7 @@ impl Attributes {
                 self.metadata = Some(string_map(name, nested(name, raw)?.as_ref())?);
             }
             POSITION_ATTRIBUTE | HISTORY_ATTRIBUTE => {}
-            RECORDED_AT_ATTRIBUTE => self.recorded_at = Some(string(name, raw)?),
+            RECORDED_AT_ATTRIBUTE => self.recorded_at = Some(moment(name, string(name, raw)?)?),
             EVENT_ID_ATTRIBUTE => self.event_id = Some(string(name, raw)?),
             "time" => self.others.push(("time".to_owned(), string(name, raw)?)),
             other => self.others.push((format!("ce_{other}"), scalar(other, raw)?)),

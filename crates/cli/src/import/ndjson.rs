@@ -2,6 +2,7 @@
 
 use crate::import::imported_event::ImportedEvent;
 use crate::wire::{Fault, Fields, base64_bytes, fold_tags, string, string_map, strings};
+use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339};
 use wellspring_types::{DataKind, Event, EventId};
 
 /// Reads one event; counts in `folded` tags that are given twice.
@@ -31,7 +32,9 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
             "id" => id = Some(uuid("id", &string("id", raw)?)?),
             "metadata" => metadata = string_map("metadata", raw)?,
             "position" | "history" => {}
-            "recorded_at" => recorded_at = Some(string("recorded_at", raw)?),
+            "recorded_at" => {
+                recorded_at = Some(moment("recorded_at", string("recorded_at", raw)?)?)
+            }
             other => {
                 let known =
                     "type, tags, data, data_base64, id, metadata, recorded_at, position, history";
@@ -47,6 +50,14 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     event.as_ref().check()?;
     *folded += repeated;
     Ok(ImportedEvent { event, recorded_at })
+}
+
+/// A text that must be a moment; otherwise the times of all later events would be lost with it.
+pub(crate) fn moment(field: &str, text: String) -> Result<String, Fault> {
+    match parse_rfc3339(&text) {
+        None | Some(0) => Err(Fault::of(field, MOMENT_RULE)),
+        Some(_) => Ok(text),
+    }
 }
 
 /// Reads an event id.

@@ -194,8 +194,7 @@ impl Sender {
             && problem.slug() == "invalid"
             && problem.field.as_deref() == Some(RECORDED_AT);
         let line = problem.line.filter(|_| is_of_time)?;
-        // The detail has advice for clients of the API as well.
-        let what = problem.reason.as_deref().unwrap_or(problem.detail_of_line());
+        let what = problem.reason.as_deref()?;
         Some(format!("{}, line {}: {what}", self.terms.file, grouped(part.number(line))))
     }
 

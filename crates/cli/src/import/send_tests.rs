@@ -95,7 +95,7 @@ fn what_is_wrong_with_a_time_is_a_whole_sentence() {
     let no_time = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at must be a moment, e.g. 2026-01-01T00:00:00Z","field":"recorded_at","line":2}"#;
     let server = TestServer::start(move |_, _| Reply::json(422, no_time));
     let told = send_with(&server, Some(RecordedAt::Keep)).unwrap_err().failure.message;
-    assert!(told.contains("moment, e.g. 2026-01-01T00:00:00Z. Import into"), "{told}");
+    assert!(told.contains("moment, e.g. 2026-01-01T00:00:00Z. Correct the line"), "{told}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::header::{check_names, read_header};
 use super::number::{is_json_number, is_printed_number};
 use crate::exit::Failure;
 use crate::import::csv::records::CsvRecords;
-use crate::import::csv::rows::{CsvMapping, Places, column_of};
+use crate::import::csv::rows::{CsvMapping, CsvRows, column_of};
 use crate::lines::Broken;
 use crate::numbers::grouped;
 use crate::wire::excerpt;
@@ -68,13 +68,22 @@ impl Column {
         self.kind == ColumnType::Text && self.all_numbers
     }
 
+    /// Whether a cell says something new of the column.
+    fn is_changed_by(&self, cell: &[u8]) -> bool {
+        let text = || std::str::from_utf8(cell).unwrap_or_default();
+        match self.kind {
+            ColumnType::Empty => true,
+            ColumnType::Number => !is_printed_number(text()),
+            ColumnType::Text if self.some_numbers == self.all_numbers => {
+                is_json_number(text()) != self.all_numbers
+            }
+            ColumnType::Text => false,
+            ColumnType::DeclaredNumber | ColumnType::DeclaredText => false,
+        }
+    }
+
     fn see(&mut self, line: u64, cell: &[u8]) {
-        let is_settled = match self.kind {
-            ColumnType::Empty | ColumnType::Number => false,
-            ColumnType::Text => self.some_numbers && !self.all_numbers,
-            ColumnType::DeclaredNumber | ColumnType::DeclaredText => true,
-        };
-        if is_settled {
+        if !self.is_changed_by(cell) {
             return;
         }
         let text = std::str::from_utf8(cell).unwrap_or_default();
@@ -162,20 +171,13 @@ pub(super) fn are_in_the_file(text: &[String]) -> bool {
 /// Data, if the header is not valid or the file cannot be read; usage, if an option names a column
 /// that is not there.
 pub(super) fn found<R: BufRead>(source: R, mapping: &CsvMapping) -> Result<Vec<Column>, Failure> {
-    let mut records = CsvRecords::new(source, mapping.dialect);
-    let mut columns = declared(&mut records, mapping)?;
-    Places::of(&columns, mapping)?;
+    let (mut rows, mut columns) = CsvRows::untyped(source, mapping)?;
     let broken = |broken: Broken| Failure::data(format!("line {}: {}", broken.line, broken.what));
-    while let Some(line) = records.advance().map_err(broken)? {
-        if records.len() != columns.len() {
-            records.give_back_lines();
-            continue;
-        }
-        for (at, column) in columns.iter_mut().enumerate() {
-            let cell = records.cell(at);
-            if !mapping.is_null(cell) {
-                column.see(line, cell);
-            }
+    while let Some(line) = rows.advance().map_err(broken)? {
+        // Few rows change anything, so few are judged here.
+        let matters = rows.cells().any(|(at, cell)| columns[at].is_changed_by(cell));
+        if matters && rows.is_valid() {
+            rows.cells().for_each(|(at, cell)| columns[at].see(line, cell));
         }
     }
     Ok(columns)

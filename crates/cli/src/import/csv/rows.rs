@@ -8,13 +8,12 @@ use crate::exit::Failure;
 use crate::import::csv::dialect::CsvDialect;
 use crate::import::csv::records::CsvRecords;
 use crate::import::imported_event::ImportedEvent;
-use crate::import::ndjson::uuid;
+use crate::import::ndjson::{moment, uuid};
 use crate::import::rows::Numbered;
 use crate::lines::Broken;
 use crate::numbers::counted;
 use crate::wire::{Fault, excerpt, fold_tags, push_string};
 use std::io::BufRead;
-use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339};
 use wellspring_types::{DataKind, Event};
 
 /// The columns that `export --format csv` writes, and that an import refuses without a mapping.
@@ -46,13 +45,6 @@ pub(crate) struct CsvMapping {
     pub(crate) dialect: CsvDialect,
     /// The columns with their types, once they are known.
     pub(crate) columns: Option<Vec<Column>>,
-}
-
-impl CsvMapping {
-    /// Whether a cell counts as empty.
-    pub(super) fn is_null(&self, cell: &[u8]) -> bool {
-        is_null(cell, &self.nulls)
-    }
 }
 
 fn is_null(cell: &[u8], nulls: &[String]) -> bool {
@@ -213,6 +205,48 @@ impl<R: BufRead> CsvRows<R> {
         }
     }
 
+    /// Rows before the types of their columns are known, and those columns.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn untyped(
+        source: R,
+        mapping: &CsvMapping,
+    ) -> Result<(CsvRows<R>, Vec<Column>), Failure> {
+        let mapping = CsvMapping { columns: None, ..mapping.clone() };
+        let mut rows = CsvRows::new(source, &mapping)?;
+        let columns = rows.columns.clone();
+        for column in rows.columns.iter_mut().filter(|it| it.kind == ColumnType::Empty) {
+            column.kind = ColumnType::DeclaredText;
+        }
+        Ok((rows, columns))
+    }
+
+    /// The next row with as many cells as the header: the line it begins on.
+    ///
+    /// # Errors
+    /// The file cannot be read on.
+    pub(super) fn advance(&mut self) -> Result<Option<u64>, Broken> {
+        while let Some(line) = self.records.advance()? {
+            if self.records.len() == self.columns.len() {
+                return Ok(Some(line));
+            }
+            self.records.give_back_lines();
+        }
+        Ok(None)
+    }
+
+    /// The cells of the row that hold something, each with its column's number.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let cells = (0..self.columns.len()).map(|at| (at, self.records.cell(at)));
+        cells.filter(|(_, cell)| !is_null(cell, &self.nulls))
+    }
+
+    /// Whether the row becomes an event, whatever the types of its columns.
+    pub(super) fn is_valid(&mut self) -> bool {
+        !self.repeats_header() && self.event().is_ok()
+    }
+
     /// Whether the row is the header again. A single column may hold its own name.
     fn repeats_header(&self) -> bool {
         let is_name = |(at, column): (usize, &Column)| {
@@ -241,22 +275,28 @@ impl<R: BufRead> CsvRows<R> {
             Some(column) => Some(uuid(&self.columns[column].name, self.required(column)?)?),
             None => None,
         };
+        let mut changed = None;
         let event = Event {
             event_type,
             tags,
-            data: self.data()?,
+            data: self.data(&mut changed)?,
             kind: DataKind::Json,
             id,
             metadata: metadata.into_iter().collect(),
         };
         event.as_ref().check().map_err(|fault| self.name_columns(fault.into()))?;
         let recorded_at = self.places.recorded_at.map(|column| self.moment(column)).transpose()?;
+        // A row that is no event anyway had no say in the types.
+        if let Some(changed) = changed {
+            return Err(RowFault::Type(changed));
+        }
         self.folded += folded;
         Ok(ImportedEvent { event, recorded_at })
     }
 
-    /// The row as a JSON object, columns in the file's order.
-    fn data(&self) -> Result<Vec<u8>, RowFault> {
+    /// The row as a JSON object, columns in the file's order. A cell that is not of its column's
+    /// type is told in `changed`.
+    fn data(&self, changed: &mut Option<String>) -> Result<Vec<u8>, Fault> {
         let mut out = Vec::with_capacity(self.records.byte_len() * 2 + 16 * self.names.len());
         out.push(b'{');
         for (at, name) in self.names.iter().enumerate() {
@@ -280,16 +320,17 @@ impl<R: BufRead> CsvRows<R> {
                 ColumnType::DeclaredNumber => {
                     let what =
                         format!("must be a number, as --number says, not {:?}", excerpt(text));
-                    return Err(Fault::of(&column.name, what).into());
+                    return Err(Fault::of(&column.name, what));
                 }
                 ColumnType::Number | ColumnType::Empty => {
-                    return Err(RowFault::Type(format!(
+                    push_string(&mut out, text);
+                    *changed = Some(format!(
                         "column {} has changed while the file was imported: it held no texts, and \
                          here is {:?}. Import the file again with --text {}",
                         column.name,
                         excerpt(text),
                         column.name
-                    )));
+                    ));
                 }
             }
         }
@@ -315,11 +356,7 @@ impl<R: BufRead> CsvRows<R> {
 
     /// A cell that must be a moment.
     fn moment(&self, column: usize) -> Result<String, Fault> {
-        let text = self.required(column)?;
-        if parse_rfc3339(text).is_none_or(|us| us == 0) {
-            return Err(Fault::of(&self.columns[column].name, MOMENT_RULE));
-        }
-        Ok(text.to_owned())
+        moment(&self.columns[column].name, self.required(column)?.to_owned())
     }
 
     /// Names columns where the check names parts of an event.

@@ -1,6 +1,6 @@
 //! Turns lines into chunks, each of which is either appended or known.
 
-use super::super::event_json::{EventReader, RECORDED_AT, RecordedTimes};
+use super::super::event_json::EventReader;
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
 use super::chunk::{Chunk, ChunkSavepoint, Comparison};
 use super::earlier_ids::{EarlierEvent, IdUse, IdsUnderWay};
@@ -184,7 +184,7 @@ impl Intake {
     /// Skips the line just read, or stops at it.
     fn bad_line(&mut self, problem: Box<Problem>) -> Result<(), Stop> {
         let number = self.lines;
-        if self.settings.bad_line == BadLine::Skipped && !self.is_of_time(&problem) {
+        if self.settings.bad_line == BadLine::Skipped {
             self.oddities.skipped += 1;
             if self.faults.len() < SHOWN_FAULTS {
                 self.faults.push(SkippedLine { line: number, detail: problem.detail });
@@ -237,12 +237,6 @@ impl Intake {
         }
         let is_same = self.snapshot.at(position, is_same)? == Some(true);
         Ok(repeats(is_same, EarlierEvent::Position(position)))
-    }
-
-    /// Whether the fault of a line is that its time cannot be kept. The line is an event, which
-    /// must not be skipped for that.
-    fn is_of_time(&self, problem: &Problem) -> bool {
-        self.settings.times == RecordedTimes::Kept && problem.field.as_deref() == Some(RECORDED_AT)
     }
 
     /// Continues after an event was added to the chunk, whose content begins at `start`.
