@@ -393,6 +393,11 @@ fn start(
     match server.host.tls.clone() {
         None => tokio::spawn(async move {
             let _open = open;
+            if !earlier.read.is_empty() {
+                // A socket is not writable to the runtime that does not know it yet, and hyper
+                // leaves a pipelined request behind an answer that it could not write at once.
+                let _ = stream.writable().await;
+            }
             connection::serve(stream, peer, earlier, server).await;
         }),
         Some(tls) => tokio::spawn(async move {

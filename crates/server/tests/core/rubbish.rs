@@ -4,7 +4,10 @@
 use crate::client::Client;
 use crate::server::{BOTH_LOOPS, Server};
 use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 #[test]
 fn malformed_appends_get_a_problem_that_names_the_field() {
@@ -344,6 +347,29 @@ fn both_stacks_refuse_what_two_readers_could_frame_differently() {
             client.send(format!("{head}{body}").as_bytes()).unwrap();
             client.answer().unwrap();
             client.get("/health").unwrap().expect(200);
+        }
+    }
+}
+
+#[test]
+fn a_request_behind_a_body_that_nobody_reads_does_not_wait() {
+    // The watchdog wakes a connection after a quarter of these, which would be too late here.
+    let long = ["--header-timeout-ms", "--idle-timeout-ms", "--write-timeout-ms"];
+    let flags = long.map(|flag| format!("{flag}=1000000"));
+    for which in BOTH_LOOPS {
+        let flags: Vec<&str> =
+            which.iter().copied().chain(flags.iter().map(String::as_str)).collect();
+        let server = Server::start_with(&flags);
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE / 4)).unwrap();
+        let text = "POST /nope/x HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n\
+                    5\r\nhello\r\n0\r\n\r\nGET /health HTTP/1.1\r\nHost: l\r\n\r\n";
+        stream.write_all(text.as_bytes()).unwrap();
+        let (mut told, mut bytes) = (Vec::new(), [0; 4_096]);
+        while String::from_utf8_lossy(&told).matches("HTTP/1.1 ").count() < 2 {
+            let got = stream.read(&mut bytes).expect("the second answer");
+            assert!(got > 0, "{}", String::from_utf8_lossy(&told));
+            told.extend_from_slice(&bytes[..got]);
         }
     }
 }
