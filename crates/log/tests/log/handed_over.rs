@@ -353,10 +353,16 @@ fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
 #[test]
 fn a_piece_that_is_refused_ends_the_batcher_and_is_told_as_lost() {
     let [leader, other] = two();
-    let refuses = |_: HandedPiece<'_>| HandOverOutcome::Refused("too new for me".into());
+    let (all_pushed, wait) = std::sync::mpsc::channel::<()>();
+    let refuses = move |_: HandedPiece<'_>| {
+        // Not before: the batcher takes nothing after it.
+        let _ = wait.recv();
+        HandOverOutcome::Refused("too new for me".into())
+    };
     let batcher =
         other.batcher_handing_over(Batching::default(), Box::new(FnHandOver(refuses))).unwrap();
     push(&batcher, 0..10);
+    drop(all_pushed);
     until("it has ended", || batcher.refusal().is_some());
     assert!(batcher.refusal().unwrap().to_string().contains("too new for me"));
     batcher.close();

@@ -30,7 +30,7 @@ fn figure(server: &Server, name: &str, labels: &[(&str, &str)]) -> f64 {
 
 #[test]
 fn what_happens_to_graphs_is_counted() {
-    let flags = ["--graph-transactions", "1", "--graph-transaction-timeout-ms", "1000"];
+    let flags = ["--graph-transactions", "1", "--graph-transaction-timeout-ms", "6000"];
     let limits = ["--graph-query-bytes", "65536", "--graph-transactions-bytes", "65536"];
     let server = Server::start_with(&[flags, limits].concat());
     let mut client = server.client();
