@@ -30,7 +30,7 @@ fn figure(server: &Server, name: &str, labels: &[(&str, &str)]) -> f64 {
 
 #[test]
 fn what_happens_to_graphs_is_counted() {
-    let flags = ["--graph-transactions", "1", "--graph-transaction-timeout-ms", "6000"];
+    let flags = ["--graph-transactions", "1", "--graph-transaction-timeout-ms", "1000"];
     let limits = ["--graph-query-bytes", "65536", "--graph-transactions-bytes", "65536"];
     let server = Server::start_with(&[flags, limits].concat());
     let mut client = server.client();
@@ -50,7 +50,7 @@ fn what_happens_to_graphs_is_counted() {
     assert_eq!(run(&mut client, at_once, "MATCH (c:C) SET c.n = 7"), None);
     let code = run(&mut client, &format!("{open}/commit"), "RETURN 1");
     assert_eq!(code.as_deref(), Some("Neo.TransientError.Transaction.Outdated"));
-    let large = format!("CREATE (:Large {{text: '{}'}})", "x".repeat(60_000));
+    let large = format!("CREATE (:Large {{text: '{}'}})", "x".repeat(50_000));
     let open = begin(&mut client, &large);
     let code = run(&mut client, &open, &large);
     assert_eq!(code.as_deref(), Some("Neo.TransientError.General.MemoryPoolOutOfMemoryError"));
