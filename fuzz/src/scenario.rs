@@ -11,7 +11,7 @@ fn loads(text: &str) -> bool {
 
 pub fn run(text: &str) {
     let _ = loads(text);
-    if let Ok(made) = curl::scenario(text, &|_| Err("no files here".to_owned())) {
+    if let Ok(made) = curl::scenario(text, &|_| Err("no files here".into())) {
         assert!(loads(&made), "an import wrote what cannot be loaded:\n{made}");
     }
 }
