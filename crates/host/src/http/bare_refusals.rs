@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// The end of a head.
-pub(super) const HEAD_END: &[u8] = b"\r\n\r\n";
+const HEAD_END: &[u8] = b"\r\n\r\n";
 /// How hyper writes that there is no content.
 const NO_CONTENT: &str = "content-length: 0\r\n";
 /// The longest head that hyper writes for a refusal of its own, in bytes.
@@ -23,27 +23,23 @@ pub(super) struct BareRefusals {
 }
 
 impl BareRefusals {
-    /// Whether it is to write these bytes, the last of a connection.
-    pub(super) fn claims(&mut self, bytes: &[u8]) -> bool {
-        if !self.instead.is_empty() {
-            return true;
-        }
+    /// Whether these bytes, the last of a connection, end with a refusal or one is being written.
+    pub(super) fn is_concerned(&self, bytes: &[u8]) -> bool {
         // Nearly all answers end with their content.
-        if !bytes.ends_with(HEAD_END) {
-            return false;
-        }
-        let Some((before, refusal)) = split(bytes) else { return false };
-        self.instead = [before, refusal.as_slice()].concat();
-        true
+        !self.instead.is_empty() || (bytes.ends_with(HEAD_END) && split(bytes).is_some())
     }
 
-    /// Writes in place of the bytes that it claims, all of which then count as written.
+    /// Writes bytes that end with a refusal, with its problem; all of them then count as written.
     pub(super) fn poll_write<W: hyper::rt::Write + Unpin>(
         &mut self,
         io: &mut W,
         context: &mut Context<'_>,
-        bytes: usize,
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.instead.is_empty() {
+            let (before, refusal) = split(bytes).unwrap_or((bytes, Vec::new()));
+            self.instead = [before, refusal.as_slice()].concat();
+        }
         while self.written < self.instead.len() {
             let rest = &self.instead[self.written..];
             match ready!(Pin::new(&mut *io).poll_write(context, rest))? {
@@ -52,7 +48,7 @@ impl BareRefusals {
             }
         }
         *self = BareRefusals::default();
-        Poll::Ready(Ok(bytes))
+        Poll::Ready(Ok(bytes.len()))
     }
 }
 
@@ -117,8 +113,8 @@ mod tests {
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n",
             "data\r\n\r\n",
         ] {
-            assert!(!BareRefusals::default().claims(answer.as_bytes()), "{answer:?}");
+            assert!(!BareRefusals::default().is_concerned(answer.as_bytes()), "{answer:?}");
         }
-        assert!(!BareRefusals::default().claims(&BARE.as_bytes()[..BARE.len() - 2]));
+        assert!(!BareRefusals::default().is_concerned(&BARE.as_bytes()[..BARE.len() - 2]));
     }
 }

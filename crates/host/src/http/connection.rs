@@ -23,7 +23,7 @@ use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Activity of a connection, for its watchdog.
@@ -38,7 +38,7 @@ pub(super) struct Activity {
     /// Requests begun.
     begun: AtomicU64,
     /// The request, counted from 1, whose head another reader could take for another one.
-    pub(super) faulty: Mutex<Option<(u64, HeadAmbiguity)>>,
+    pub(super) faulty: OnceLock<(u64, HeadAmbiguity)>,
     /// Bytes read since the last request started or ended.
     pub(super) read: AtomicU64,
     /// Bytes written.
@@ -52,8 +52,8 @@ pub(super) struct Activity {
 impl Activity {
     /// Why it is ambiguous where the request ends that begins now.
     fn framing_of_next(&self) -> Option<HeadAmbiguity> {
-        let (number, ambiguity) = (*self.faulty.lock().unwrap_or_else(PoisonError::into_inner))?;
-        (self.begun.load(Relaxed) + 1 == number).then_some(ambiguity)
+        let (number, ambiguity) = self.faulty.get()?;
+        (self.begun.load(Relaxed) + 1 == *number).then_some(*ambiguity)
     }
 }
 

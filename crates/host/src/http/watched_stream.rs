@@ -2,7 +2,7 @@
 //! that hyper writes by itself.
 
 use super::ConnectionState;
-use super::bare_refusals::{BareRefusals, HEAD_END};
+use super::bare_refusals::BareRefusals;
 use super::connection::Activity;
 use super::counted::CountedStream;
 use super::framing::RequestFraming;
@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -100,8 +100,8 @@ impl<S: AsyncRead + Unpin> WatchedStream<S> {
             }
         }
         if let Some(faulty) = self.framing.faulty() {
-            let mut known = self.activity.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get_or_insert(faulty);
+            // Nothing is followed after the first one.
+            let _ = self.activity.faulty.set(faulty);
         }
     }
 }
@@ -132,10 +132,14 @@ impl<S> WatchedStream<S> {
 }
 
 impl<S: Socket> WatchedStream<S> {
+    /// Whether hyper refuses a head with these bytes, the last of a write.
+    fn is_refusal(&self, bytes: &[u8]) -> bool {
+        !self.activity.is_http2.load(Relaxed) && self.bare_refusals.is_concerned(bytes)
+    }
+
     fn write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let is_claimed = !self.activity.is_http2.load(Relaxed) && self.bare_refusals.claims(bytes);
-        match is_claimed {
-            true => self.bare_refusals.poll_write(&mut self.io, context, bytes.len()),
+        match self.is_refusal(bytes) {
+            true => self.bare_refusals.poll_write(&mut self.io, context, bytes),
             false => Pin::new(&mut self.io).poll_write(context, bytes),
         }
     }
@@ -170,7 +174,7 @@ impl<S: Socket> Write for WatchedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let last = slices.iter().rfind(|slice| !slice.is_empty());
-        let poll = match last.is_some_and(|last| last.ends_with(HEAD_END)) {
+        let poll = match last.is_some_and(|last| self.is_refusal(last)) {
             true => {
                 let bytes: Vec<u8> =
                     slices.iter().flat_map(|slice| slice.iter()).copied().collect();
