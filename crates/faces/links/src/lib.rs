@@ -65,6 +65,8 @@ use wellspring_views::links::{Code, Folded, Links};
 const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];
 /// Problems of a code.
 const NAMED: &[&Kind] = &[&BAD_CODE, &LINK_NOT_FOUND, &LINK_DELETED];
+/// Problems of following a code.
+const NOT_FOLLOWED: &[&Kind] = &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED];
 
 /// The face: links are created, changed and read at `/api/urls`, and followed at `/CODE`.
 pub struct LinkFace {
@@ -105,10 +107,10 @@ impl Face for LinkFace {
             .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
         GET "/{code}" Main Public redirect: "Redirects to a link's target and counts the click."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
-            .fails[APPENDING, VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+            .fails[APPENDING, VIEWING, NAMED, NOT_FOLLOWED] => [302 + LOCATION];
         GET "/{code}/" Main Public redirect: "The same: some programs add the slash."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
-            .fails[APPENDING, VIEWING, NAMED, &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+            .fails[APPENDING, VIEWING, NAMED, NOT_FOLLOWED] => [302 + LOCATION];
     };
 
     fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), SetupError> {

@@ -11,9 +11,7 @@ use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem;
-use wellspring_views::links::{
-    Code, Command, Details, Links, Lookup, Refusal, Status, TargetVerdict, url,
-};
+use wellspring_views::links::{Code, Command, Links, Lookup, Refusal, url};
 
 /// How long an answer waits for earlier events to be folded.
 const FOLD_WAIT: Duration = Duration::from_secs(5);
@@ -32,7 +30,10 @@ pub(super) async fn follow(
         folded.ok_or_else(|| problem::VIEW_NOT_READY.because("links are being rebuilt"))?;
     let now_us = links.host.clock.wall_us();
     let details = refusal::shown(code, folded.details(code))?;
-    of_lookup(code, state_of(&details, now_us))?;
+    match folded.lookup(code, now_us, &mut Vec::new()) {
+        Lookup::Limited => {}
+        other => of_lookup(code, other)?,
+    }
     if request.method == Method::HEAD {
         if details.max_clicks.is_some_and(|most| details.clicks >= most.into()) {
             return Err(refusal::of_refusal(Refusal::UsedUp(code)));
@@ -58,15 +59,4 @@ pub(super) async fn follow(
         .with("referrer-policy", links.settings.referrer_policy.as_str().to_owned())
         .with("cache-control", REDIRECT_CACHING.to_owned())
         .at(live.position()))
-}
-
-/// What a redirect says of it, apart from the number of clicks.
-fn state_of(details: &Details, now_us: u64) -> Lookup {
-    match details {
-        Details { status: Status::Deleted, .. } => Lookup::Deleted,
-        Details { status: Status::Disabled, .. } => Lookup::Disabled,
-        Details { expires_at_us: Some(at_us), .. } if *at_us <= now_us => Lookup::Expired,
-        Details { verdict: TargetVerdict::Refused, .. } => Lookup::Refused,
-        _ => Lookup::Found,
-    }
 }

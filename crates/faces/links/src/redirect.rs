@@ -33,11 +33,11 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
     // Unused here, but the lean loop accepts it, too.
     host_of(&request)?;
     // Without waiting: while the view is not ready, a visitor gets its progress at once.
-    links.live()?.caught_up(0, std::time::Duration::ZERO).await?;
+    let live = links.live()?;
+    live.caught_up(0, Duration::ZERO).await?;
     if (links.host.routes.is_reserved())(request.param()) {
         return Err(unknown_to_visitors(code));
     }
-    let live = links.live()?;
     let mut answer = if live.folded().is_some_and(|folded| folded.is_limited(code)) {
         limited::follow(&links, &live, &request, code).await?
     } else {
