@@ -1,6 +1,6 @@
 //! The bytes of a log on disk (`docs/format.md` draws them): events as records, records in batches,
-//! batches in segments, each written, read and verified. Knows no files and no log: whoever has the
-//! bytes (a log, a backup, a tool) brings them.
+//! batches in segments, each written, read and verified. The crate knows neither files
+//! nor logs: its callers (the log, backups, tools) bring the bytes.
 
 #![forbid(unsafe_code)]
 

@@ -220,7 +220,7 @@ impl Generator {
             3 => (Column::Aggregate("min", is_distinct, self.simple()), Kind::Mixed),
             4 => (Column::Aggregate("max", is_distinct, self.simple()), Kind::Mixed),
             5 => (Column::Aggregate("avg", is_distinct, self.integer()), Kind::Mixed),
-            // The order of its items is nobody's promise, so it is looked at last and whole.
+            // The order of its items is unspecified, so only the result has it.
             _ if is_last => (Column::Aggregate("collect", is_distinct, self.simple()), Kind::List),
             _ => (Column::CountRows, Kind::Integer),
         }
@@ -379,7 +379,7 @@ impl Generator {
         (name, made)
     }
 
-    /// A pattern whose variables nobody sees outside.
+    /// A pattern whose variables are its own.
     fn inner_pattern(&mut self) -> Pattern {
         let scope = self.scope.clone();
         let pattern = *self.deeper(|it| it.pattern(1));

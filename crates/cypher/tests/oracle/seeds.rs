@@ -22,7 +22,7 @@ const INDEXES: [&str; 4] = [
 
 /// The seeds that are always the same.
 const FIXED: Range<u64> = 0..200;
-/// How many seeds are tried that nobody knows.
+/// Number of new seeds in a run.
 const FRESH: u64 = 200;
 
 /// What a seed showed.

@@ -74,9 +74,10 @@ fn newest_version(live: &Live<GraphView>) -> BaseVersion {
 }
 
 /// Executes statements as a transaction of their own, again for as long as other commits overtake
-/// it. Fairness, by the number of attempts: first all at once; then one after another, in turn
-/// (`ATTEMPTS_AMONG_OTHERS`); then, if one takes so short, while nobody else commits
-/// (`ATTEMPTS_BESIDE_OTHERS`, `MOST_ALONE_US`); after `MOST_ATTEMPTS` the client decides (0028).
+/// it. The number of attempts decides how: first beside all others; from `ATTEMPTS_AMONG_OTHERS` on
+/// one such transaction after another; from `ATTEMPTS_BESIDE_OTHERS` on alone, with all other
+/// commits held up, if an attempt took at most `MOST_ALONE_US`. After `MOST_ATTEMPTS` the client is
+/// told that it was overtaken (0028).
 ///
 /// # Errors
 /// Refusals of the log or the work room; faults of the statements are results.

@@ -92,8 +92,8 @@ impl RequestFraming {
         self.faulty
     }
 
-    /// Looks at the next bytes. If they are chunks that nobody should read, returns how many come
-    /// before them.
+    /// Looks at the next bytes. If a chunk in them is at fault, returns the number of bytes before
+    /// it.
     pub(super) fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -174,7 +174,7 @@ impl RequestFraming {
 enum Content {
     Length(u64),
     Chunks,
-    /// Refused by whoever reads the head.
+    /// The rules of heads refuse it.
     Unknown,
 }
 

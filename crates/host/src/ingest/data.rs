@@ -53,7 +53,7 @@ fn value(document: &[u8]) -> Result<&[u8], Box<Fault>> {
     Ok(value)
 }
 
-/// Whether a body is JSON in UTF-16, which nobody means to store as bytes.
+/// Whether a body is JSON in UTF-16, which is refused instead of stored as bytes.
 fn is_wide_json(body: &[u8]) -> bool {
     matches!(body, [0xff, 0xfe, b'{' | b'[', 0, ..] | [0xfe, 0xff, 0, b'{' | b'[', ..])
 }

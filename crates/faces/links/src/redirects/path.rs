@@ -94,8 +94,7 @@ enum VisitKind {
     Look,
 }
 
-/// Whether a browser or a program fetches a link that nobody has followed yet: ahead of a click, or
-/// to show what is behind it.
+/// Whether the request is a prefetch, a prerendering or a preview: no person has clicked the link.
 fn is_fetched_ahead(headers: &Headers<'_>) -> bool {
     const AHEAD: [&[u8]; 3] = [b"prefetch", b"prerender", b"preview"];
     let is_ahead = |word: &[u8]| AHEAD.iter().any(|known| word.eq_ignore_ascii_case(known));
