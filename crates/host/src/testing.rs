@@ -109,6 +109,7 @@ pub fn routes(rows: &[(&'static str, &'static str, Needs)]) -> Routes {
         name: "test",
         routes: rows.iter().map(route).collect(),
         reserved: &[],
+        discovery: &[],
         problems: &[],
         log_aliases: &[],
         render: Into::into,

@@ -118,7 +118,7 @@ impl GraphFace {
     /// The URL of the transactions of a request's database, as the client spelled it.
     fn transactions_url(&self, request: &Request) -> String {
         let database = request.uri.path().split('/').nth(2).unwrap_or_default();
-        format!("{}/db/{database}/tx", self.base_url(request))
+        format!("{}/db/{database}/tx", self.host.base_url(request))
     }
 
     pub(crate) fn now_us(&self) -> u64 {

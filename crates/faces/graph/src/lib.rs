@@ -38,7 +38,7 @@ mod tests;
 mod view;
 mod void_events;
 
-use database::{database, discovery};
+use database::database;
 use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
 use open::OpenTransactions;
@@ -49,11 +49,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tally::Tally;
 use view::{EVENT_TYPES, GraphView};
-use wellspring_cypher::PlanCache;
 use wellspring_cypher::context::Pool;
+use wellspring_cypher::{NEO4J_VERSION, PlanCache};
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{AnsweredBy, LOCATION};
-use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
+use wellspring_host::http::face::{Discovered, Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, Response};
 use wellspring_host::names::MAIN;
@@ -110,6 +110,12 @@ impl Face for GraphFace {
     // The default databases of Neo4j's and NornicDB's clients.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] =
         &[("neo4j", MAIN), ("nornic", MAIN)];
+    const DISCOVERY: &'static [(&'static str, Discovered)] = &[
+        ("transaction", Discovered::Path("/db/{databaseName}/tx")),
+        ("neo4j_version", Discovered::Text(NEO4J_VERSION)),
+        ("neo4j_edition", Discovered::Text("community")),
+        ("default_database", Discovered::Text("neo4j")),
+    ];
     const LIMITS: &'static [(&'static str, usize)] = &[
         ("max_graph_writes", wellspring_graph::limits::MAX_WRITES),
         ("max_graph_labels", wellspring_graph::limits::MAX_LABELS),
@@ -118,8 +124,6 @@ impl Face for GraphFace {
         ("max_graph_schema_items", wellspring_graph::limits::MAX_SCHEMA_ITEMS),
     ];
     const ROUTES: &'static [ServedRoute<GraphFace>] = routes! { |face| face;
-        GET "/" Node Public discovery: "Where the graph's transactions are, as Neo4j's clients ask for it."
-            => [200 JSON "GraphDiscovery"];
         GET "/db/{log}" Named Reader database: "How much there is in a graph."
             .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
         POST "/db/{log}/tx/commit" Named Reader commit_at_once:

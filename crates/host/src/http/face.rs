@@ -19,6 +19,15 @@ use crate::wire::problem::{Kind, Problem};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// A member of the discovery document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discovered {
+    /// A text.
+    Text(&'static str),
+    /// A path, told as a URL under the name by which the client knows the server.
+    Path(&'static str),
+}
+
 /// The server's settings around a face, before anything is opened.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -41,6 +50,8 @@ pub trait Face: Sized + Send + Sync + 'static {
     /// Log aliases in paths of [`Scope::Named`](super::routes::Scope::Named), each used while no
     /// log has the name itself.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// What its clients look for in the discovery document at `/`, by member.
+    const DISCOVERY: &'static [(&'static str, Discovered)] = &[];
     /// Its problem types, for `/problems` and the OpenAPI document.
     const PROBLEMS: &'static [&'static Kind] = &[];
     /// Fixed limits, for `--print-config`.
@@ -122,6 +133,8 @@ pub struct Declaration {
     pub reserved: &'static [&'static str],
     /// See [`Face::LOG_ALIASES`].
     pub(crate) log_aliases: &'static [(&'static str, &'static str)],
+    /// See [`Face::DISCOVERY`].
+    pub(crate) discovery: &'static [(&'static str, Discovered)],
     /// See [`Face::PROBLEMS`].
     pub(crate) problems: &'static [&'static Kind],
     /// See [`Face::render`].
@@ -135,6 +148,7 @@ impl Declaration {
             name: F::NAME,
             routes: F::ROUTES.iter().map(|served| &served.route).collect(),
             reserved: F::RESERVED,
+            discovery: F::DISCOVERY,
             problems: F::PROBLEMS,
             log_aliases: F::LOG_ALIASES,
             render: F::render,

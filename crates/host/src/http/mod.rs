@@ -211,6 +211,14 @@ impl Host {
         Job::begin(self, &request.payer)
     }
 
+    /// The server's URL as the client of a request knows it, without a slash at its end.
+    pub fn base_url(&self, request: &Request) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let authority = request.uri.authority().map(|authority| authority.as_str());
+        let host = authority.or_else(|| request.header("host")).unwrap_or("localhost");
+        format!("{scheme}://{host}")
+    }
+
     /// The time, in µs since 1970 UTC.
     pub fn wall_us(&self) -> u64 {
         self.clock.wall_us()

@@ -3,7 +3,7 @@
 
 use super::Answer;
 use super::contract::{AnsweredBy, Contract};
-use super::face::Declaration;
+use super::face::{Declaration, Discovered};
 use crate::access::Needs;
 use crate::audit::Concern;
 use crate::names::MAIN;
@@ -118,6 +118,8 @@ pub struct Routes {
     is_reserved: fn(&str) -> bool,
     /// The problem types, general ones first.
     kinds: Vec<&'static Kind>,
+    /// What the faces' clients look for at `/`.
+    discovery: Vec<&'static (&'static str, Discovered)>,
 }
 
 impl Routes {
@@ -137,6 +139,7 @@ impl Routes {
                 .chain(faces.iter().flat_map(|face| face.problems))
                 .copied()
                 .collect(),
+            discovery: faces.iter().flat_map(|face| face.discovery).collect(),
         };
         routes.check();
         for index in 0..routes.entries.len() {
@@ -212,6 +215,11 @@ impl Routes {
     /// Every problem type: the general ones, and those of the faces.
     pub fn kinds(&self) -> &[&'static Kind] {
         &self.kinds
+    }
+
+    /// What the faces' clients look for in the discovery document, by member.
+    pub fn discovery(&self) -> impl Iterator<Item = &'static (&'static str, Discovered)> {
+        self.discovery.iter().copied()
     }
 
     /// The routes in order.

@@ -103,6 +103,42 @@ impl Family {
         self.series.is_empty()
     }
 
+    /// The sum over the series with such labels, given as name and value. A distribution counts as
+    /// the number of its values.
+    pub fn sum(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
+        let values = self.chosen(is).map(|value| match value {
+            Value::Whole(count) => *count as f64,
+            Value::Real(value) => *value,
+            Value::Distribution(of) => of.counts.iter().sum::<u64>() as f64,
+        });
+        // The sum of no numbers is -0.
+        values.sum::<f64>() + 0.0
+    }
+
+    /// The distributions of the series with such labels, added up: upper bounds, the last one
+    /// infinite, each with its count.
+    pub fn counts(&self, is: impl Fn(&str, &str) -> bool) -> Vec<(f64, u64)> {
+        let mut sum: Vec<(f64, u64)> = Vec::new();
+        for value in self.chosen(is) {
+            let Value::Distribution(of) = value else { continue };
+            let bounds = of.bounds.iter().copied().chain([f64::INFINITY]);
+            if sum.is_empty() {
+                sum = bounds.map(|bound| (bound, 0)).collect();
+            }
+            // The series of one family have the same bounds.
+            debug_assert_eq!(sum.len(), of.counts.len());
+            for ((_, total), count) in sum.iter_mut().zip(&of.counts) {
+                *total += count;
+            }
+        }
+        sum
+    }
+
+    fn chosen(&self, is: impl Fn(&str, &str) -> bool) -> impl Iterator<Item = &Value> {
+        let fits = move |series: &&Series| series.labels.iter().all(|(name, of)| is(name, of));
+        self.series.iter().filter(fits).map(|series| &series.value)
+    }
+
     /// The unit that the name says, as UCUM writes it: `s`, `By` or `1`.
     #[cfg(feature = "otlp")]
     pub(crate) fn unit(&self) -> &'static str {

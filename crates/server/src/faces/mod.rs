@@ -76,6 +76,7 @@ macro_rules! faces {
 // Links come last, because their codes match many paths.
 faces! {
     events: wellspring_face_events::EventFace,
+    console: wellspring_face_console::ConsoleFace,
     accounts: wellspring_face_accounts::AccountFace,
     graph: wellspring_face_graph::GraphFace,
     catalogue: wellspring_face_catalogue::CatalogueFace,

@@ -5,9 +5,8 @@
 //! and so proves that they were made. The relay also implements DNS rebinding: under
 //! `rebound.example` its first answer is the page of an attacker, and everything else goes to the
 //! server.
-//!
-//! Without Chromium the tests say so and pass, unless `WELLSPRING_TEST_REQUIRE_CHROMIUM` is set.
 
+use crate::chromium;
 use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -17,30 +16,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// In an event of the server's log: no page may read it.
 const MARK: &str = "mark-of-the-log";
 const SCRIPT: &str = include_str!("browser.js");
 /// How long a page tries at most.
 const PATIENCE: Duration = Duration::from_secs(150);
-
-/// The path of the browser; `None` if it is not installed.
-fn chromium() -> Option<PathBuf> {
-    let named = std::env::var_os("WELLSPRING_TEST_CHROMIUM").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let mut all = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
-    let found = named.or_else(|| all.find(|path| path.is_file()));
-    if found.is_none() {
-        let required = std::env::var_os("WELLSPRING_TEST_REQUIRE_CHROMIUM").is_some();
-        assert!(!required, "WELLSPRING_TEST_REQUIRE_CHROMIUM is set, and there is no Chromium");
-        eprintln!(
-            "SKIPPED: there is no Chromium (apt-get install chromium), so no browser was asked"
-        );
-    }
-    found
-}
 
 /// A browser on a page. Ended when dropped.
 struct Browser {
@@ -52,13 +34,7 @@ impl Browser {
     fn open(program: &PathBuf, url: &str) -> Browser {
         let profile = tempfile::tempdir().unwrap();
         let child = Command::new(program)
-            // Chromium has no sandbox when run as root; the test's pages are trusted.
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--no-first-run", "--disable-popup-blocking", "--disable-background-networking"])
-            // The page keeps running while a window that it opened is in front.
-            .args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"])
-            .arg("--disable-backgrounding-occluded-windows")
-            .arg("--disable-features=HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LocalNetworkAccessChecks")
+            .args(chromium::FLAGS)
             .arg("--host-resolver-rules=MAP evil.example 127.0.0.1, MAP rebound.example 127.0.0.1")
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(url)
@@ -74,14 +50,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // SIGTERM, so that its child processes end too.
-        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        chromium::end(&mut self.child);
     }
 }
 
@@ -327,7 +296,7 @@ fn written(types: &Value) -> Vec<String> {
 
 #[test]
 fn a_page_of_another_site_can_do_nothing_with_an_open_server() {
-    let Some(program) = chromium() else { return };
+    let Some(program) = chromium::program() else { return };
     let start = |_| {
         let server = Server::start();
         append_mark(&mut server.client(), None);
@@ -355,7 +324,7 @@ fn a_page_of_another_site_can_do_nothing_with_an_open_server() {
 
 #[test]
 fn a_page_of_another_site_can_do_nothing_with_a_remembered_password() {
-    let Some(program) = chromium() else { return };
+    let Some(program) = chromium::program() else { return };
     let start = |_| {
         let closed = Closed::start();
         append_mark(&mut closed.client(), Some(&closed.root));
@@ -390,7 +359,7 @@ fn a_page_of_another_site_can_do_nothing_with_a_remembered_password() {
 /// Shows that these pages can do everything where they may, so the tests above would notice.
 #[test]
 fn a_page_that_is_named_can_do_all_of_it() {
-    let Some(program) = chromium() else { return };
+    let Some(program) = chromium::program() else { return };
     let start = |site_port: u16| {
         let origins = format!("http://evil.example:{site_port}");
         let server =

@@ -78,6 +78,7 @@ const FLOORS: &[&[&str]] = &[
         "faces/catalogue",
         "faces/cluster",
         "faces/connectors",
+        "faces/console",
         "faces/events",
         "faces/graph",
         "faces/links",

@@ -1,0 +1,135 @@
+// A list of events, newest first, that holds a log of any length: rows of one height, of which only
+// the visible ones exist, over a contiguous stretch of loaded events that is cut where nobody looks.
+
+import { h, number, time, colour } from "./elements.js";
+import { get, ofLog, query } from "./api.js";
+import { preview } from "./json-tree.js";
+
+const ROW = 34;
+const PAGE = 200;
+/** Most events kept; beyond it the end that is not looked at is dropped. */
+const MOST = 6000;
+
+class EventList extends HTMLElement {
+  connectedCallback() {
+    this.events = [];
+    this.state = "empty";
+    this.ending = new AbortController();
+    this.space = h("div", { class: "space" });
+    this.classList.add("list");
+    this.setAttribute("role", "listbox");
+    this.setAttribute("aria-label", "Events, newest first");
+    this.tabIndex = 0;
+    this.append(this.space);
+    this.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.addEventListener("keydown", (event) => this.onkey(event));
+    this.resized = new ResizeObserver(() => this.paint());
+    this.resized.observe(this);
+  }
+  disconnectedCallback() { this.ending.abort(); this.resized.disconnect(); }
+
+  /** Shows the events of a log that match, from a position downwards. */
+  async open({ log, types = [], tags = [], before = null }) {
+    this.ending.abort();
+    this.ending = new AbortController();
+    Object.assign(this, { log, types, tags, events: [], isWhole: false, hasNewest: before === null, selected: null });
+    this.scrollTop = 0;
+    await this.load(before);
+  }
+  async load(before) {
+    if (this.isLoading || this.isWhole) return;
+    this.isLoading = true;
+    const { signal } = this.ending;
+    try {
+      const page = await get(ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: PAGE, after: before }), { signal, exact: true });
+      if (signal.aborted) return;
+      this.head = page.head;
+      this.events.push(...page.events);
+      this.isWhole = page.next === null;
+      if (this.events.length > MOST) {
+        const cut = this.events.length - MOST;
+        this.events.splice(0, cut);
+        this.scrollTop -= cut * ROW;
+        this.hasNewest = false;
+      }
+      this.paint();
+      this.dispatchEvent(new Event("loaded"));
+    } finally {
+      this.isLoading = false;
+    }
+  }
+  /** Looks for newer events; whatever their number, one page is fetched. Returns how many came. */
+  async renew() {
+    if (this.isLoading || !this.hasNewest || !this.log) return 0;
+    const { signal } = this.ending;
+    const page = await get(ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: PAGE }), { signal, exact: true });
+    if (signal.aborted || this.isLoading) return 0;
+    this.head = page.head;
+    const top = this.events[0]?.position ?? 0;
+    const fresh = page.events.filter((event) => event.position > top);
+    if (!fresh.length) return 0;
+    if (fresh.length === page.events.length && page.next !== null && top) {
+      // More came than a page: the list begins again at the newest, and stays without a gap.
+      this.events = page.events;
+      this.isWhole = false;
+    } else {
+      this.events.unshift(...fresh);
+      if (this.events.length > MOST) { this.events.length = MOST; this.isWhole = false; }
+      if (this.scrollTop > ROW) this.scrollTop += fresh.length * ROW;
+    }
+    const last = fresh.at(-1).position;
+    this.paint((event) => event.position >= last);
+    this.dispatchEvent(new Event("loaded"));
+    return fresh.length;
+  }
+  scrolled() {
+    if (this.isPainting) return;
+    this.isPainting = true;
+    requestAnimationFrame(() => {
+      this.isPainting = false;
+      this.paint();
+      if (this.scrollTop + this.clientHeight > this.space.offsetHeight - 40 * ROW) this.load(this.events.at(-1)?.position ?? null).catch(() => {});
+    });
+  }
+  paint(isNew = () => false) {
+    const height = this.events.length * ROW;
+    this.space.style.height = height + "px";
+    const first = Math.max(0, Math.floor(this.scrollTop / ROW) - 6);
+    const last = Math.min(this.events.length, Math.ceil((this.scrollTop + this.clientHeight) / ROW) + 6);
+    const rows = [];
+    for (let index = first; index < last; index += 1) rows.push(this.row(this.events[index], index, isNew));
+    this.space.replaceChildren(...rows);
+  }
+  row(event, index, isNew) {
+    const isSelected = event.position === this.selected;
+    const row = h("div", { class: "item" + (isNew(event) ? " new" : ""), role: "option", id: "event-" + event.position, "aria-selected": String(isSelected), "aria-posinset": index + 1, "aria-setsize": -1, onclick: () => this.select(index) },
+      h("span", { class: "muted" }, number(event.position)),
+      h("span", { class: "muted time" }, time(event.recorded_at)),
+      h("span", { class: "type", title: event.type }, event.type),
+      h("span", { class: "muted tags" }, event.tags.join("  ")),
+      h("span", { class: "mono" }, event.data_base64 !== undefined ? "bytes " + event.data_base64.slice(0, 60) : preview(event.data)));
+    row.children[2].style.color = `var(--c${colour(event.type)})`;
+    row.style.top = index * ROW + "px";
+    return row;
+  }
+  select(index) {
+    const event = this.events[index];
+    if (!event) return;
+    this.selected = event.position;
+    const top = index * ROW;
+    if (top < this.scrollTop) this.scrollTop = top;
+    if (top + ROW > this.scrollTop + this.clientHeight) this.scrollTop = top + ROW - this.clientHeight;
+    this.paint();
+    this.setAttribute("aria-activedescendant", "event-" + event.position);
+    this.dispatchEvent(new CustomEvent("choose", { detail: event }));
+  }
+  onkey(event) {
+    const at = this.events.findIndex((one) => one.position === this.selected);
+    const pageful = Math.max(1, Math.floor(this.clientHeight / ROW) - 1);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + pageful, PageUp: at - pageful, Home: 0, End: this.events.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    this.select(Math.min(this.events.length - 1, Math.max(0, next)));
+  }
+}
+customElements.define("event-list", EventList);
