@@ -60,28 +60,33 @@ pub use verdict::verdict;
 use crate::result::{CheckId, Finding, Outcome, Report, Step};
 use figures::{Figures, StepFinding};
 
-/// Number and short name of every check, in their order.
-pub(crate) const NAMES: [(CheckId, &str); 19] = [
-    (CheckId(1), "Little's law"),
-    (CheckId(2), "agreement"),
-    (CheckId(3), "clock resolution"),
-    (CheckId(4), "support of quantiles"),
-    (CheckId(5), "failures"),
-    (CheckId(6), "offered and achieved"),
-    (CheckId(7), "client saturation"),
-    (CheckId(8), "noise"),
-    (CheckId(9), "stationarity"),
-    (CheckId(10), "repeats"),
-    (CheckId(11), "sameness"),
-    (CheckId(12), "scaling"),
-    (CheckId(13), "variety and caches"),
-    (CheckId(14), "thresholds"),
-    (CheckId(15), "ratios"),
-    (CheckId(16), "one machine"),
-    (CheckId(17), "survivors"),
-    (CheckId(18), "server's count"),
-    (CheckId(19), "delayed acknowledgements"),
+/// Number, short name and question of every check, in their order.
+const CHECKS: [(CheckId, &str, &str); 19] = [
+    (CheckId(1), "Little's law", "Do throughput and latency fit the number of users?"),
+    (CheckId(2), "agreement", "Do the figures of a distribution agree?"),
+    (CheckId(3), "clock resolution", "Was the clock fine enough?"),
+    (CheckId(4), "support of quantiles", "Are there enough answers for each quantile?"),
+    (CheckId(5), "failures", "How many failed, and how well is that known?"),
+    (CheckId(6), "offered and achieved", "Was the load asked for really offered?"),
+    (CheckId(7), "client saturation", "Had the client time to spare?"),
+    (CheckId(8), "noise", "Was the machine quiet?"),
+    (CheckId(9), "stationarity", "Can one figure stand for the whole run?"),
+    (CheckId(10), "repeats", "How much does it change from run to run?"),
+    (CheckId(11), "sameness", "Was it measured in the same way?"),
+    (CheckId(12), "scaling", "Does throughput grow as it can?"),
+    (CheckId(13), "variety and caches", "Was it the same request again and again?"),
+    (CheckId(14), "thresholds", "Do the thresholds hold?"),
+    (CheckId(15), "ratios", "Are ratios what the figures allow?"),
+    (CheckId(16), "one machine", "Are client and server on one machine?"),
+    (CheckId(17), "survivors", "Do the answers stand for what was sent?"),
+    (CheckId(18), "server's count", "Does the server count the same?"),
+    (CheckId(19), "delayed acknowledgements", "Do answers wait for an acknowledgement?"),
 ];
+
+/// The question of a check.
+pub(crate) fn question(check: CheckId) -> &'static str {
+    CHECKS.iter().find(|(id, ..)| *id == check).map_or("", |(_, _, question)| question)
+}
 
 /// A check that judges one step.
 type OfStep = fn(&Figures<'_>) -> StepFinding;
@@ -138,7 +143,7 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
         }
         add(12, name, scaling::implied(&figures, shortest));
     }
-    for (check, _) in NAMES {
+    for (check, ..) in CHECKS {
         if !findings.iter().any(|finding| finding.check == check) {
             findings.push(Finding {
                 check,
@@ -261,8 +266,12 @@ mod tests {
         let page = std::fs::read_to_string(page).expect("docs/bench/checks.md");
         let headings: Vec<&str> =
             page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        let names: Vec<String> = NAMES.iter().map(|(id, name)| format!("{id} {name}")).collect();
+        let names: Vec<String> =
+            CHECKS.iter().map(|(id, name, _)| format!("{id} {name}")).collect();
         assert_eq!(headings, names);
+        for (id, _, question) in CHECKS {
+            assert!(page.contains(&format!("| {id} | {question} |")), "{id}");
+        }
         for part in page.split("\n## ").skip(1) {
             assert!(part.contains("**What to do.**"), "{part}");
         }

@@ -20,8 +20,10 @@ pub fn comparison_html(comparison: &Comparison) -> String {
     sides.row(["A", comparison.a.as_str()]);
     sides.row(["B", comparison.b.as_str()]);
     page.table(&sides);
+    // One scale for all plots, so that lengths can be compared across them.
+    let furthest = furthest(&comparison.steps);
     for (at, step) in comparison.steps.iter().enumerate() {
-        page.comparison_step(step, at);
+        page.comparison_step(step, at, furthest);
     }
     let differing = render::what_differs(comparison);
     if !differing.is_empty() {
@@ -37,7 +39,7 @@ pub fn comparison_html(comparison: &Comparison) -> String {
 }
 
 impl Page {
-    fn comparison_step(&mut self, step: &StepComparison, at: usize) {
+    fn comparison_step(&mut self, step: &StepComparison, at: usize, furthest: f64) {
         self.section(&step.step);
         self.paragraph(&render::design(step));
         for sentence in render::sentences(step) {
@@ -49,31 +51,38 @@ impl Page {
             }
             self.table(&rendered);
         }
-        let whole = changes(&format!("c{at}"), "Change from A to B", &step.metrics);
+        let whole = changes(&format!("c{at}"), "Change from A to B", &step.metrics, furthest);
         self.out.extend(whole);
         for (number, each) in step.endpoints.iter().enumerate() {
             let title = format!("Change from A to B: {}", each.endpoint);
-            self.out.extend(changes(&format!("c{at}-{number}"), &title, &each.metrics));
+            self.out.extend(changes(&format!("c{at}-{number}"), &title, &each.metrics, furthest));
         }
     }
 }
 
+/// The ratios of a change that can be drawn: the ends of its interval and the estimate between.
+fn ratios(metric: &MetricComparison) -> Option<[f64; 3]> {
+    let effect = metric.effect.filter(|effect| effect.scale == Scale::LogRatio)?;
+    let interval = effect.interval?;
+    let ratio = |log: f64| log.exp().clamp(1.0 / FURTHEST, FURTHEST);
+    Some([interval.low, effect.estimate, interval.high].map(ratio))
+}
+
+/// The factor up to which all changes lie, and a little more.
+fn furthest(steps: &[StepComparison]) -> f64 {
+    let pooled = steps.iter().flat_map(|step| &step.metrics);
+    let endpoints = steps.iter().flat_map(|step| &step.endpoints).flat_map(|each| &each.metrics);
+    let drawn = pooled.chain(endpoints).filter_map(ratios).flatten();
+    drawn.map(|ratio| ratio.max(1.0 / ratio)).fold(1.02, f64::max) * 1.05
+}
+
 /// Each change with its interval, on an axis of ratios; `None` if there is none to draw.
-fn changes(id: &str, title: &str, metrics: &[MetricComparison]) -> Option<String> {
-    let drawn: Vec<(&MetricComparison, [f64; 3])> = metrics
-        .iter()
-        .filter_map(|metric| {
-            let effect = metric.effect.filter(|effect| effect.scale == Scale::LogRatio)?;
-            let interval = effect.interval?;
-            let ratio = |log: f64| log.exp().clamp(1.0 / FURTHEST, FURTHEST);
-            Some((metric, [interval.low, effect.estimate, interval.high].map(ratio)))
-        })
-        .collect();
+fn changes(id: &str, title: &str, metrics: &[MetricComparison], furthest: f64) -> Option<String> {
+    let drawn: Vec<(&MetricComparison, [f64; 3])> =
+        metrics.iter().filter_map(|metric| Some((metric, ratios(metric)?))).collect();
     if drawn.is_empty() {
         return None;
     }
-    let furthest = drawn.iter().flat_map(|(_, ratios)| ratios);
-    let furthest = furthest.map(|ratio| ratio.max(1.0 / ratio)).fold(1.02, f64::max) * 1.05;
     let rows = drawn.len() as f64;
     let labels = drawn.iter().enumerate();
     let labels = labels.map(|(at, (metric, _))| (rows - at as f64, metric.metric.label().into()));
@@ -171,6 +180,17 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn all_plots_have_one_scale() {
+        let page = comparison_html(&compared());
+        let labels = |plot: &str| -> Vec<String> {
+            let texts = plot.split("text-anchor=\"middle\">").skip(1);
+            texts.map(|text| text.split('<').next().unwrap_or_default().to_owned()).collect()
+        };
+        let plots: Vec<_> = page.split("<svg").skip(1).map(labels).collect();
+        assert!(plots.windows(2).all(|pair| pair[0] == pair[1]), "{plots:?}");
     }
 
     #[test]

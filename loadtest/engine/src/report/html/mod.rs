@@ -10,12 +10,14 @@ pub use comparison::comparison_html;
 use super::markdown::{environment, thresholds};
 use super::tables;
 use super::view::{self, StepView};
+use crate::check::question;
 use crate::histogram::Histogram;
 use crate::numbers::{quantile, rate, timestamp};
 use crate::result::{Outcome, Report};
 use crate::table::Table;
 use page::{Page, escape};
 use std::fmt::Write as _;
+use svg::COLOURS;
 
 /// The report as a page of HTML. The last line of its text is the verdict.
 #[must_use]
@@ -23,6 +25,10 @@ pub fn html(report: &Report) -> String {
     let about = format!("{} · {}", report.tool, timestamp(report.started_unix_us));
     let verdict = report.verdict.as_ref();
     let mut page = Page::titled(&report.title, &about, verdict);
+    if let Some(table) = thresholds(report) {
+        page.section("Thresholds");
+        page.table(&table);
+    }
     page.search(report);
     let views = StepView::all(report);
     if views.len() > 1 {
@@ -34,10 +40,6 @@ pub fn html(report: &Report) -> String {
     page.section("Environment");
     page.table(&environment(report));
     page.checks(report);
-    if let Some(table) = thresholds(report) {
-        page.section("Thresholds");
-        page.table(&table);
-    }
     page.ended(verdict)
 }
 
@@ -74,12 +76,22 @@ impl Page {
             0 | 1 => "throughput".to_owned(),
             runs => format!("throughput, geometric mean of {runs} runs"),
         };
-        self.tiles(&[
-            (&throughput, rate(view.rate_per_s())),
-            ("median latency", quantile(latency, 0.5)),
-            ("99th percentile", quantile(latency, 0.99)),
-            ("failures", tables::failures(view.failures(), view.tried())),
-        ]);
+        let failures = ("failures", tables::failures(view.failures(), view.tried()));
+        let endpoints = tables::endpoints(view);
+        // A quantile over different requests is that of none of them.
+        match &endpoints {
+            None => self.tiles(&[
+                (&throughput, rate(view.rate_per_s())),
+                ("median latency", quantile(latency, 0.5)),
+                ("99th percentile", quantile(latency, 0.99)),
+                failures,
+            ]),
+            Some(table) => {
+                self.tiles(&[(&throughput, rate(view.rate_per_s())), failures]);
+                self.heading("Endpoints");
+                self.table(table);
+            }
+        }
         let mut summary = Table::new(["", ""]).words(1);
         summary.row(["target", view.step.settings.url.as_str()]);
         summary.row(["workload", view.step.settings.workload.as_str()]);
@@ -87,7 +99,10 @@ impl Page {
             summary.row([name, text.as_str()]);
         }
         self.table(&summary);
-        self.heading("Latency");
+        self.heading(match endpoints {
+            None => "Latency",
+            Some(_) => "Latency of all endpoints together",
+        });
         self.table(&tables::latency(&view.total));
         if view.total.response.is_some() {
             for (name, words) in tables::LATENCY_WORDS {
@@ -95,11 +110,8 @@ impl Page {
             }
         }
         self.step_plots(view, at);
-        let more = [
-            ("Where the time goes", tables::phases(&view.total)),
-            ("Runs", tables::repeats(view)),
-            ("Endpoints", tables::endpoints(view)),
-        ];
+        let more =
+            [("Where the time goes", tables::phases(&view.total)), ("Runs", tables::repeats(view))];
         for (title, table) in more {
             if let Some(table) = table {
                 self.heading(title);
@@ -111,8 +123,12 @@ impl Page {
 
     fn step_plots(&mut self, view: &StepView<'_>, at: usize) {
         let total = &view.total;
+        let endpoints = view.step.merged_endpoints();
         let mut series = Vec::new();
-        if let (Some(lateness), Some(response)) = (&total.lateness, &total.response) {
+        if endpoints.len() > 1 {
+            let each = endpoints.iter().take(COLOURS);
+            series.extend(each.map(|endpoint| (endpoint.name.clone(), endpoint.latency())));
+        } else if let (Some(lateness), Some(response)) = (&total.lateness, &total.response) {
             series.push(("service".to_owned(), &total.service));
             series.push(("response".to_owned(), response));
             series.push(("lateness".to_owned(), lateness));
@@ -162,8 +178,9 @@ impl Page {
             };
             let _ = writeln!(
                 self.out,
-                "<tr><th scope=\"row\">{}</th><td class=\"{class}\">{}</td><td>{}{}</td></tr>",
+                "<tr><th scope=\"row\">{}<small>{}</small></th><td class=\"{class}\">{}</td><td>{}{}</td></tr>",
                 finding.check,
+                escape(question(finding.check)),
                 view::outcome(finding.outcome),
                 escape(&finding.place()),
                 escape(finding.sentence)
@@ -217,6 +234,36 @@ mod tests {
             for forbidden in ["<script", "<img", "href=", "src=x\"", "url(", "@import", "\x1b"] {
                 assert!(!page.contains(forbidden), "{forbidden}");
             }
+        }
+    }
+
+    #[test]
+    fn endpoints_have_a_curve_each_and_no_pooled_quantile_stands_on_top() {
+        let page = html(&sample::two_endpoints());
+        let (above, below) = page.split_once("<h3>Endpoints</h3>").expect("a table of endpoints");
+        assert!(!above.contains("99th percentile"), "{above}");
+        assert!(below.contains("<h3>Latency of all endpoints together</h3>"));
+        let by_quantile = below.split_once("Latency by quantile").unwrap().1;
+        let figure = by_quantile.split_once("</figure>").unwrap().0;
+        assert_eq!(figure.matches("<polyline").count(), 2, "{figure}");
+    }
+
+    #[test]
+    fn thresholds_stand_before_what_they_judge() {
+        let page = html(&sample::failing());
+        let place = |title: &str| page.find(&format!("<h2>{title}</h2>")).expect(title);
+        assert!(place("Thresholds") < place("Environment"));
+        let first = page.find("<h2>").expect("a section");
+        assert_eq!(place("Thresholds"), first);
+    }
+
+    #[test]
+    fn each_run_has_its_colour_and_name() {
+        let page = html(&sample::repeated());
+        let over_time = page.split_once("Rate over time").unwrap().1;
+        let figure = over_time.split_once("</figure>").unwrap().0;
+        for part in ["class=\"l k0\"", "class=\"l k1\"", "run 1</li>", "run 2</li>"] {
+            assert!(figure.contains(part), "{part}: {figure}");
         }
     }
 

@@ -98,29 +98,38 @@ pub(super) fn over_time(id: &str, runs: &[Run]) -> Option<String> {
     let rates =
         Axis::over(Spread::Linear, slices().map(slice_rate), "successes a second", write_rate);
     let mut plot = Plot::new(time_axis(runs), rates, 190.0);
-    for run in runs {
+    for (colour, run) in runs.iter().enumerate() {
         let line: Vec<_> = run.slices.iter().map(|s| (middle_s(s), slice_rate(s))).collect();
-        plot.line(0, &line);
+        plot.line(colour, &line);
     }
-    let runs_words = if runs.len() > 1 { " Each line is one run." } else { "" };
+    name_runs(&mut plot, runs);
+    let runs_words = if runs.len() > 1 { " Each run has its colour." } else { "" };
     let what = format!("Successes in each second.{runs_words}");
     let mut out = plot.figure(&format!("{id}-rate"), "Rate over time", &what);
 
     let times = || slices().flat_map(|s| [s.p50_ns as f64, s.p99_ns as f64]);
     let y = Axis::over(Spread::Log, times(), "latency", write_ns);
     let mut plot = Plot::new(time_axis(runs), y, 210.0);
-    for run in runs {
-        for (colour, figure) in [|s: &Slice| s.p50_ns, |s: &Slice| s.p99_ns].iter().enumerate() {
+    for (colour, run) in runs.iter().enumerate() {
+        let line = |figure: fn(&Slice) -> u64| -> Vec<(f64, f64)> {
             let with_answers = run.slices.iter().filter(|s| figure(s) > 0);
-            let line: Vec<_> = with_answers.map(|s| (middle_s(s), figure(s) as f64)).collect();
-            plot.line(colour, &line);
-        }
+            with_answers.map(|s| (middle_s(s), figure(s) as f64)).collect()
+        };
+        plot.dashes(colour, &line(|s| s.p50_ns));
+        plot.line(colour, &line(|s| s.p99_ns));
     }
-    plot.name(0, "median");
-    plot.name(1, "99th percentile");
-    let what = format!("Median and 99th percentile of each second.{runs_words}");
+    name_runs(&mut plot, runs);
+    let what = format!("99th percentile of each second, and dashed its median.{runs_words}");
     out += &plot.figure(&format!("{id}-times"), "Latency over time", &what);
     Some(out)
+}
+
+/// Names the colours of several runs.
+fn name_runs(plot: &mut Plot, runs: &[Run]) {
+    if runs.len() > 1 {
+        let numbered = runs.iter().enumerate().take(COLOURS);
+        numbered.for_each(|(colour, run)| plot.name(colour, &format!("run {}", run.repeat)));
+    }
 }
 
 /// How latencies are spread in each second: a column a second, a row a power of two.
