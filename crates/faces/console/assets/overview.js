@@ -1,7 +1,7 @@
 // What is wrong first, then how the server is doing since its start.
 
 import { h, fill, heading, Page, number, short, bytes, ago, note, table } from "./elements.js";
-import { call, get, may, logs } from "./api.js";
+import { call, get, may, logs, query } from "./api.js";
 import { chart } from "./chart.js";
 
 /** The page that mends a problem, by its type. */
@@ -13,6 +13,9 @@ const MENDS = [
   [/view/, "#/operation?tab=Views", "Views"],
   [/ingest/, "#/ingest", "Ingest"],
 ];
+
+/** Samples beyond which the series are fetched anew, thinner. */
+const MOST = 2000;
 
 class OverviewPage extends Page {
   show() {
@@ -71,7 +74,7 @@ class OverviewPage extends Page {
       if (!this.plots.hasChildNodes()) fill(this.plots, h("p", { class: "muted" }, "Figures need the role operator."));
       return this.counts();
     }
-    const { at_ms: at, now, series } = await get("/v1/figures", { signal: this.signal });
+    const { at, now, series } = await this.series();
     const last = (name) => series[name].findLast((value) => value !== null) ?? 0;
     fill(this.since, at.length > 1 ? "Running for " + ago(at.at(-1) - at[0]) : "Just started");
     const card = (title, value, spark, text) => h("div", { class: "card figure" }, h("span", {}, title), h("b", {}, value), spark && at.length > 2 ? chart({ kind: "line", isSpark: true, at, series: [{ name: title, values: series[spark] }] }) : "", h("span", {}, text));
@@ -91,6 +94,18 @@ class OverviewPage extends Page {
       plot("Time of an append", "ms", [["p99", "append_p99_ms"], ["median", "append_p50_ms"]]),
       plot("Time of a read", "ms", [["p99", "read_p99_ms"], ["median", "read_p50_ms"]]),
       plot("Processor", "cores", [["server", "cpu_seconds"]]));
+  }
+  /** The series since the start: all of them at first, then what is new. */
+  async series() {
+    const known = this.known;
+    const found = await get("/v1/figures" + query({ after: known?.at.at(-1) }), { signal: this.signal });
+    if (!known || known.at.length > MOST) {
+      this.known = known ? null : { at: found.at_ms, series: found.series };
+      return this.known ? { ...this.known, now: found.now } : this.series();
+    }
+    known.at.push(...found.at_ms);
+    for (const [name, values] of Object.entries(found.series)) known.series[name].push(...values);
+    return { ...known, now: found.now };
   }
   async heads() {
     const found = await get("/v1/logs", { signal: this.signal });

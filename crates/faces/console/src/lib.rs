@@ -15,7 +15,7 @@ mod home;
 mod samples;
 
 use assets::FILE;
-use samples::Samples;
+use samples::{Sample, Samples, sample};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{Accept, Query};
@@ -44,6 +44,23 @@ pub struct ConsoleFace {
     /// Whether browsers get the console.
     is_on: bool,
     samples: Mutex<Samples>,
+    /// The figures as somebody was last shown them.
+    shown: Mutex<Option<Sample>>,
+}
+
+/// How old figures may be that are shown, in µs: all who look at a console share one gathering.
+const SHOWN_US: u64 = 1_000_000;
+
+impl ConsoleFace {
+    /// The figures of now, or of a moment ago. Reads files.
+    fn newest(&self) -> Sample {
+        let now_us = self.host.wall_us();
+        let mut shown = lock(&self.shown);
+        match &*shown {
+            Some(known) if now_us.abs_diff(known.at_us) < SHOWN_US => known.clone(),
+            _ => shown.insert(sample(now_us, &self.host.figures())).clone(),
+        }
+    }
 }
 
 impl Face for ConsoleFace {
@@ -61,7 +78,7 @@ impl Face for ConsoleFace {
         GET "/robots.txt" Node Public home::robots: "What crawlers may follow: short links only."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/v1/figures" Node Operator figures::figures: "The main figures since the server started, as series."
-            .accept(Accept::Ignored) => [200 JSON "Figures"];
+            .query[&figures::AFTER] .accept(Accept::Ignored) => [200 JSON "Figures"];
     };
 
     fn open(settings: ConsoleConfig, host: &Arc<Host>) -> Result<ConsoleFace, SetupError> {
@@ -69,19 +86,19 @@ impl Face for ConsoleFace {
             host: Arc::clone(host),
             is_on: settings.console,
             samples: Mutex::new(Samples::new()),
+            shown: Mutex::new(None),
         })
     }
 
     fn tick(&self, wall_us: u64) {
         let mut samples = lock(&self.samples);
         if samples.is_due(wall_us) {
-            let families = self.host.figures();
-            samples.add(wall_us, &families);
+            samples.push(sample(wall_us, &self.host.figures()));
         }
     }
 }
 
-/// The samples; a thread that panicked has left them whole.
-fn lock(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
-    samples.lock().unwrap_or_else(PoisonError::into_inner)
+/// What a thread that panicked holds is whole: it is replaced at once, never changed in place.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

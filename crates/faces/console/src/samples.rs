@@ -107,11 +107,7 @@ impl Samples {
     }
 
     /// Adds the figures of now.
-    pub(crate) fn add(&mut self, at_us: u64, families: &[Family]) {
-        self.push(sample(at_us, families));
-    }
-
-    fn push(&mut self, sample: Sample) {
+    pub(crate) fn push(&mut self, sample: Sample) {
         if self.taken.last().is_some_and(|last| last.at_us > sample.at_us) {
             self.taken.clear();
         }
