@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Everything optional is in the packages: whoever installs one cannot rebuild it.
-features=otlp,search,kafka,s3
+features=otlp,search,kafka,s3,parquet
 target=x86_64-unknown-linux-musl
 name=wellspring-$version-x86_64-linux
 dist=${DIST:-dist}

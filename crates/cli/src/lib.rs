@@ -96,7 +96,7 @@ pub enum Tool {
     Source(connector::SourceArgs),
     /// Check the copies of shared logs in a data folder, or set one aside
     Journal(journal::JournalArgs),
-    /// Load-test any HTTP service and judge whether the figures can be trusted
+    /// Load-test any HTTP service, with the program wellspring-bench
     Bench(bench::BenchArgs),
     /// Show live figures of a running server
     #[cfg(target_os = "linux")]

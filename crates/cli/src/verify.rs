@@ -29,8 +29,8 @@ Examples:
   wellspring verify --from /backup/wellspring
   wellspring verify --from /backup/wellspring --data /var/lib/wellspring")]
 pub struct VerifyArgs {
-    /// Check a backup: a folder, a .tar file, or s3://BUCKET/PREFIX. With --data, also check that
-    /// the logs there reach as far
+    /// Check a backup: a folder, a .tar file, or s3://BUCKET/PREFIX (feature s3). With --data, also
+    /// check that the logs there reach as far
     #[arg(long, value_name = "PLACE", conflicts_with = "log")]
     from: Option<String>,
     /// Name of the backup, as `backup list` shows it [default: the newest]

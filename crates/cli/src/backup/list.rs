@@ -12,7 +12,7 @@ use wellspring_host::names::SYSTEM_LOG;
 /// What `wellspring backup list` takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
-    /// Where they are: a folder, a .tar file, or s3://BUCKET/PREFIX
+    /// Where they are: a folder, a .tar file, or s3://BUCKET/PREFIX (feature s3)
     #[arg(long, value_name = "PLACE")]
     from: String,
     /// Print one JSON object per line

@@ -44,7 +44,7 @@ Examples:
   wellspring mend --from /backup/wellspring --data /var/lib/wellspring --log main
   wellspring mend --cut --data /var/lib/wellspring --log main")]
 pub struct MendArgs {
-    /// Where the backup is: a folder, a .tar file, or s3://BUCKET/PREFIX
+    /// Where the backup is: a folder, a .tar file, or s3://BUCKET/PREFIX (feature s3)
     #[arg(long, value_name = "PLACE", required_unless_present = "cut")]
     from: Option<String>,
     /// Name of the backup, as `backup list` shows it [default: the one that reaches furthest]

@@ -40,7 +40,8 @@ one uses what it left.
 Not in a backup: the token secret (tokens end with a restore; passwords and API keys stay, as they \
 are events), certificates, the configuration.
 
-Needs an admin if the server has accounts.
+Needs an admin if the server has accounts. Object stores (s3://) need a program with the feature s3, \
+as in packages.
 
 Examples:
   wellspring backup --to /backup/wellspring --keep 14
@@ -52,7 +53,8 @@ Examples:
 pub struct BackupArgs {
     #[command(subcommand)]
     command: Option<BackupCommand>,
-    /// Where to: a folder, s3://BUCKET/PREFIX, or - for a tar archive on standard output
+    /// Where to: a folder, s3://BUCKET/PREFIX (feature s3), or - for a tar archive on standard
+    /// output
     #[arg(long, value_name = "PLACE", required = true)]
     to: Option<String>,
     /// Read at most this many bytes per second, at least 65536 [default: no limit]

@@ -16,7 +16,7 @@ another history of any log than the newest, and says so.
 Examples:
   wellspring backup remove --from /backup/wellspring 20261125T214438Z 20261126T214438Z")]
 pub(super) struct RemoveArgs {
-    /// Where they are: a folder, or s3://BUCKET/PREFIX
+    /// Where they are: a folder, or s3://BUCKET/PREFIX (feature s3)
     #[arg(long, value_name = "PLACE")]
     from: String,
     /// Names of backups, as `backup list` shows them

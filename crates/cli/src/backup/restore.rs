@@ -48,7 +48,8 @@ Examples:
   wellspring restore --from - --data d < wellspring.tar
   wellspring restore --rolled-back --data /var/lib/wellspring")]
 pub struct RestoreArgs {
-    /// Where the backup is: a folder, a .tar file, s3://BUCKET/PREFIX, or - for standard input
+    /// Where the backup is: a folder, a .tar file, s3://BUCKET/PREFIX (feature s3), or - for
+    /// standard input
     #[arg(long, value_name = "PLACE", required_unless_present = "rolled_back")]
     from: Option<String>,
     /// The data folder was put back by a snapshot of its disk, or logs go on without their lost

@@ -21,7 +21,7 @@ use wellspring_host::client::{Answer, Client, Request};
 #[command(after_long_help = "\
 A definition is the JSON object accepted by PUT /v1/sinks/NAME (docs/kafka.md). If there are accounts, \
 put, reset and delete require an admin, the rest an operator. `status` exits with 1 if the sink has \
-stopped.
+stopped. Kafka needs a server with the feature kafka, as in packages; webhooks do not.
 
 Examples:
   wellspring sink put orders orders.json      - reads standard input
@@ -38,7 +38,7 @@ pub struct SinkArgs {
 #[command(after_long_help = "\
 A definition is the JSON object accepted by PUT /v1/sources/NAME (docs/kafka.md). If there are \
 accounts, put, reset and delete require an admin, the rest an operator. `status` exits with 1 if the \
-source has stopped.
+source has stopped. The server needs the feature kafka, as in packages.
 
 Examples:
   wellspring source put payments payments.json

@@ -36,7 +36,7 @@ pub(crate) enum Format {
     Csv,
     /// CloudEvents 1.0, one per line
     Cloudevents,
-    /// Apache Parquet, for analysis; one-way
+    /// Apache Parquet, for analysis; one-way; in packages and builds with the feature parquet
     Parquet,
 }
 
@@ -68,7 +68,7 @@ times. Line breaks between the tokens of a JSON payload become spaces. CSV and P
 Examples:
   wellspring export -o all.ndjson.gz
   wellspring export --tag customer:7 --format csv | head
-  wellspring export -o orders.parquet --type OrderPlaced")]
+  wellspring export -o orders.ndjson --type OrderPlaced")]
 pub struct ExportArgs {
     /// Write to this file instead of standard output (-); .gz compresses
     ///

@@ -10,7 +10,7 @@ section! {
     /// Settings of scheduled backups.
     BackupConfig from BackupConfigArgs under "Backups and checks":
     /// Where to keep scheduled backups of all logs: a folder, best on another device, or
-    /// s3://BUCKET/PREFIX. Empty for none.
+    /// s3://BUCKET/PREFIX, in a build with the feature s3. Empty for none.
     backup_to: String = "WELLSPRING_BACKUP_TO", String::new();
     /// Time between two backups, in seconds, at least 60.
     backup_every_s: u64 = "WELLSPRING_BACKUP_EVERY_S", 86_400;

@@ -26,8 +26,8 @@ impl Otlp {
     pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, SetupError> {
         match config.otlp_endpoint {
             None => Ok(Otlp),
-            Some(_) => Err("--otlp-endpoint needs a program built with `cargo build --features \
-                            otlp`; this one was built without"
+            Some(_) => Err("--otlp-endpoint: this program was built without OpenTelemetry. Use a \
+                            released program, or build with --features otlp"
                 .into()),
         }
     }
