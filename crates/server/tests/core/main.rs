@@ -21,6 +21,7 @@ mod dialects;
 mod doors;
 mod encodings;
 mod examples;
+mod first_programs;
 mod freshness;
 mod head_method;
 #[cfg(target_os = "linux")]

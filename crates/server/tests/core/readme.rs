@@ -14,9 +14,14 @@ fn section(name: &str) -> (String, Vec<String>) {
     let blocks = text.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     let commands: String = blocks.collect();
     assert!(!commands.is_empty(), "{name} has commands");
+    let shown = shown(&commands);
+    (commands, shown)
+}
+
+/// The answers shown in comments behind commands.
+pub(super) fn shown(commands: &str) -> Vec<String> {
     let shown = commands.lines().filter_map(|line| line.strip_prefix("# {"));
-    let shown = shown.map(|line| format!("{{{}", line.split("   ").next().unwrap()));
-    (commands.clone(), shown.collect())
+    shown.map(|line| format!("{{{}", line.split("   ").next().unwrap())).collect()
 }
 
 /// What a reader does by hand: Ctrl-C ends what follows, a password is typed.
@@ -39,7 +44,7 @@ wellspring() {
 }
 "#;
 
-fn run(folder: &Path, server: &Server, commands: &str) -> Output {
+pub(super) fn run(folder: &Path, server: &Server, commands: &str) -> Output {
     let address = server.address.to_string();
     let commands = commands.replace("127.0.0.1:4000", &address);
     let commands = commands.replace("localhost:4000", &address);
@@ -50,13 +55,15 @@ fn run(folder: &Path, server: &Server, commands: &str) -> Output {
         .env("BENCH", load_tester::search_path().unwrap_or_default())
         .env("WELLSPRING_URL", server.url())
         .env("XDG_STATE_HOME", folder)
+        .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python/src"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("WELLSPRING_TOKEN")
         .output()
         .expect("bash is installed")
 }
 
 /// Whether `found` has the pieces of `shown` between each `…`, in their order.
-fn is_shown(shown: &str, found: &str) -> bool {
+pub(super) fn is_shown(shown: &str, found: &str) -> bool {
     let mut rest = found;
     shown.split('…').all(|piece| {
         let at = rest.find(piece);
