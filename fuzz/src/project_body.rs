@@ -1,5 +1,5 @@
 //! Arbitrary bytes as a request for projections, folded over a few events.
-use wellspring_views::project::{FoldEvent, Projections};
+use wellspring_face_events::view::{FoldEvent, Projections};
 
 pub fn run(input: (Vec<u8>, Vec<u8>)) {
     let (body, data) = input;

@@ -1,6 +1,7 @@
 //! Projections that only count, answered from the indexes: no event is read. Limited in time like a
 //! fold; what counting cannot answer exactly is left to the fold.
 
+use crate::view::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 use std::sync::Arc;
 use wellspring_host::http::Request;
 use wellspring_host::http::work::{Job, Price, Progress, Task};
@@ -9,7 +10,6 @@ use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
 };
 use wellspring_types::{Position, Query};
-use wellspring_views::project::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 
 /// The answer of projections that only count, with its position; `None` if they must be folded.
 pub(super) async fn count(

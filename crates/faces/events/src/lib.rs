@@ -22,6 +22,7 @@ pub(crate) mod project;
 pub(crate) mod read;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
+pub mod view;
 
 use crate::problems::IMPORT_CHANGED;
 use dialects::SIZE;

@@ -3,6 +3,7 @@
 use super::count_only::count;
 use super::disclosure::Disclosure;
 use super::fold::{Folding, fold};
+use crate::view::{FoldEvent, Projections};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
@@ -12,7 +13,6 @@ use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::of_fault;
 use wellspring_log::RecordView;
 use wellspring_types::{DataKind, limits};
-use wellspring_views::project::{FoldEvent, Projections};
 
 /// Folds the requested projections.
 pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {

@@ -104,7 +104,7 @@ fn fixed() -> String {
         ("max_query_items", limits::MAX_QUERY_ITEMS),
         ("max_query_types", limits::MAX_QUERY_TYPES),
         ("max_query_terms", limits::MAX_QUERY_TERMS),
-        ("max_projections", wellspring_views::project::MAX_PROJECTIONS),
+        ("max_projections", wellspring_face_events::view::MAX_PROJECTIONS),
         ("max_import_batch", limits::MAX_EVENTS),
         ("max_json_depth", wellspring_host::wire::json::MAX_DEPTH),
         ("max_wait_ms", wellspring_host::wire::param::MAX_WAIT_MS as usize),

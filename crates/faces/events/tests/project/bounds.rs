@@ -1,7 +1,7 @@
 //! Bounds on states: exceeding one is an error, never a partial answer.
 
 use super::{Class, Fact, class, state};
-use wellspring_views::project::{
+use wellspring_face_events::view::{
     FoldEvent, MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES, Projections,
 };
 

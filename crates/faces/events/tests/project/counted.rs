@@ -3,8 +3,8 @@
 use super::{Fact, run};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use wellspring_face_events::view::{CountAnswer, Grouping, MAX_GROUPS, Projections};
 use wellspring_types::Query;
-use wellspring_views::project::{CountAnswer, Grouping, MAX_GROUPS, Projections};
 
 fn counts(projections: &Projections, facts: &[Fact]) -> Option<Vec<CountAnswer>> {
     let matches = |query: &Query, fact: &&Fact| {

@@ -7,8 +7,8 @@ mod oracle;
 mod requests;
 
 use serde_json::Value;
+use wellspring_face_events::view::{FoldEvent, Projections};
 use wellspring_json::{Fault, FaultKind};
-use wellspring_views::project::{FoldEvent, Projections};
 
 /// What a fault comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

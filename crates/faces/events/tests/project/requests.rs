@@ -5,7 +5,7 @@ use super::Class::{
 };
 use super::class;
 use proptest::prelude::*;
-use wellspring_views::project::{MAX_GROUP_DEPTH, Projections};
+use wellspring_face_events::view::{MAX_GROUP_DEPTH, Projections};
 
 fn fault(body: &str) -> (String, Class) {
     let fault = Projections::parse(body.as_bytes()).err();
