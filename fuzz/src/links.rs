@@ -2,7 +2,8 @@
 //! and a referrer: read or refused, never a panic; what is read says the same when it is
 //! written and read again.
 use wellspring_server::parsers::{is_authority, link_body};
-use wellspring_views::links::{Code, MAX_CODE_CHARS, agent, hostname, referrer, url};
+use wellspring_face_links::view::{Code, MAX_CODE_CHARS, agent, referrer, url};
+use wellspring_host::hostname;
 
 pub fn run(bytes: &[u8]) {
     if link_body(bytes).contains(&true) {

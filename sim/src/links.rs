@@ -3,12 +3,12 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
-use wellspring_types::{AppendCondition, Event, Position, Query};
-use wellspring_views::links::{
+use wellspring_face_links::view::{
     Code, Command, Context, Create, Links, Lookup, Naming, Refusal, Staged, TargetRule,
 };
-use wellspring_views::view::{LogEvent, View};
+use wellspring_host::view::contract::{LogEvent, View};
+use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
+use wellspring_types::{AppendCondition, Event, Position, Query};
 
 /// The view at a node and how far it is folded.
 #[derive(Default)]

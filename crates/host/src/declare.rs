@@ -4,8 +4,8 @@ pub use crate::access::Needs;
 pub use crate::http::contract::{AnswerContract, Contract};
 pub use crate::http::face::ServedRoute;
 pub use crate::http::routes::{Route, Scope};
+pub use crate::identity::Role;
 pub use crate::wellspring_routes as routes;
-pub use wellspring_views::access::Role;
 
 /// Declares the routes of a face, in matching order. The first line gives the handlers' argument
 /// apart from the request: `|face| face;` or a part of it.

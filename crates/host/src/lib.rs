@@ -24,6 +24,7 @@ pub mod foreign_files;
 pub mod generations;
 pub mod hangup;
 pub mod hex;
+pub mod hostname;
 pub mod http;
 pub mod identity;
 pub mod ingest;

@@ -3,10 +3,10 @@
 //!
 //! Rooms below `http` know a route by its name in the record, never by the routes of a face.
 
+use crate::identity::AccountName;
 use crate::identity::{Caller, Identity, Method};
 use std::net::IpAddr;
 use wellspring_types::Position;
-use wellspring_views::access::AccountName;
 
 /// The name of a route in figures, logs and traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

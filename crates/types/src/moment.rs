@@ -1,5 +1,8 @@
 //! Moments as RFC 3339 writes them.
 
+/// The end of the year 9999, µs since 1970 UTC, where RFC 3339 ends.
+pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
+
 /// Appends `us` (since 1970 UTC) as RFC 3339 with microseconds, e.g. `2026-11-21T01:43:26.952770Z`.
 pub fn push_rfc3339(out: &mut Vec<u8>, us: u64) {
     let seconds = us / 1_000_000;

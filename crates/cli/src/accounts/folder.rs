@@ -9,10 +9,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use wellspring_host::access::json::{AccountDocument, KeyDocument, NO_LABEL};
 use wellspring_host::access::offline::{IfMissing, Offline, OfflineError};
+use wellspring_host::access::view::{Command, Key, Refusal};
 use wellspring_host::access::{api_key, password, sealed};
 use wellspring_host::clock::{self, parse_rfc3339};
+use wellspring_host::identity::{AccountName, Grants, KeyId, Label};
 use wellspring_host::wire::json::to_json;
-use wellspring_views::access::{AccountName, Command, Grants, Key, KeyId, Label, Refusal};
 use zeroize::Zeroizing;
 
 /// A data folder.
@@ -168,7 +169,7 @@ fn refused(refusal: &Refusal) -> Failure {
     Failure::new(code, refusal.to_string())
 }
 
-fn hash(password: &str) -> Result<wellspring_views::access::PasswordHash, Failure> {
+fn hash(password: &str) -> Result<wellspring_host::access::view::PasswordHash, Failure> {
     password::hash(password).map_err(io)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wellspring_host::client::authorization::Authorization;
 use wellspring_host::client::endpoint::percent_encode;
 use wellspring_host::client::{Client, Request};
-use wellspring_views::access::{AccountName, Grant, Grants, KeyId};
+use wellspring_host::identity::{AccountName, Grant, Grants, KeyId};
 use zeroize::Zeroizing;
 
 /// Items per page.

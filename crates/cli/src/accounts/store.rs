@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use wellspring_host::access::offline::IfMissing;
 use wellspring_host::client::Client;
 use wellspring_host::client::trust::Trust;
-use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label};
+use wellspring_host::identity::{AccountName, Grant, Grants, KeyId, Label};
 use zeroize::Zeroizing;
 
 /// Variable that may hold the address of the server.

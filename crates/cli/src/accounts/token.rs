@@ -8,7 +8,7 @@ use crate::numbers::counted;
 use crate::span::{self, End};
 use crate::table::table;
 use wellspring_host::access::offline::IfMissing;
-use wellspring_views::access::{AccountName, Grant, KeyId, Label, NameFault, Role};
+use wellspring_host::identity::{AccountName, Grant, KeyId, Label, NameFault, Role};
 
 /// What `wellspring token` takes.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use crate::secret;
 use crate::table::{aligned, table};
 use std::path::{Path, PathBuf};
 use wellspring_host::access::offline::IfMissing;
-use wellspring_views::access::{AccountName, Grant, Grants, NameFault};
+use wellspring_host::identity::{AccountName, Grant, Grants, NameFault};
 
 /// What `wellspring user` takes.
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ use wellspring_host::client::endpoint::Scheme;
 use wellspring_host::client::trust::Trust;
 use wellspring_host::client::{Client, Request};
 use wellspring_host::clock;
-use wellspring_views::access::{AccountName, NameFault};
+use wellspring_host::identity::{AccountName, NameFault};
 use zeroize::Zeroizing;
 
 /// Which server.

@@ -2,10 +2,10 @@
 
 use wellspring_host::access::token;
 use wellspring_host::clock::parse_rfc3339;
+use wellspring_host::identity::{AccountName, Grant, Grants, Label, Role};
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::percent_decode;
-use wellspring_views::access::{AccountName, Grant, Grants, Label, Role};
 use zeroize::Zeroizing;
 
 type Outcome<T> = Result<T, Box<Fault>>;

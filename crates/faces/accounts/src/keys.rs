@@ -7,13 +7,14 @@ use crate::problems;
 use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::access::json::{KeyDocument, NO_LABEL};
+use wellspring_host::access::view::{Command, Key};
 use wellspring_host::access::{Principal, api_key};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::identity::{AccountName, Grant, KeyId, Label};
 use wellspring_host::wire::json::Fault;
 use wellspring_host::wire::param::{Param, Text, Values, Words};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
 /// Owner of the listed keys.
 pub(super) static ACCOUNT: Param<Text> = Param::text(

@@ -32,6 +32,7 @@ use register::{AFTER, LIMIT, NAME};
 use std::sync::Arc;
 use wellspring_host::access::Principal;
 use wellspring_host::access::principal::Verdict;
+use wellspring_host::access::view::{Command, Refusal};
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
@@ -40,13 +41,13 @@ use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
 use wellspring_host::identity::Method;
+use wellspring_host::identity::{AccountName, Role};
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::wire::problem::{
     self, FORBIDDEN, Kind, Problem, TOO_MANY_LOGINS, UNAUTHENTICATED,
 };
 use wellspring_types::Position;
-use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
 /// Problems of requests about keys.
 const KEYS: &[&Kind] = &[&FORBIDDEN, &NO_ACCOUNTS];

@@ -8,8 +8,8 @@ use wellspring_host::access::json::scope_of;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::{Answer, FORM, Host, Request, Response};
 use wellspring_host::identity::Caller;
+use wellspring_host::identity::Grants;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_views::access::Grants;
 
 /// The token response of OAuth (RFC 6749, 5.1).
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
 
 /// A token has the roles of its account, or fewer.
 fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
-    let over = |(_, grant): &(usize, &wellspring_views::access::Grant)| {
+    let over = |(_, grant): &(usize, &wellspring_host::identity::Grant)| {
         held.role_on(grant.log.as_deref()) < Some(grant.role)
     };
     match roles.iter().enumerate().find(over) {

@@ -6,9 +6,10 @@ use super::{body, body_of, execute, is_admin, own_account};
 use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::password::{self as rules, Busy};
+use wellspring_host::access::view::{Command, PasswordHash};
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::identity::AccountName;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_views::access::{AccountName, Command, PasswordHash};
 use zeroize::Zeroizing;
 
 /// Sets a password. All tokens of the account end.
@@ -41,7 +42,7 @@ async fn prove(
     current: Option<Zeroizing<String>>,
 ) -> Result<(), Box<Problem>> {
     let has_password = |account: &std::sync::Arc<_>| {
-        let account: &wellspring_views::access::Account = account;
+        let account: &wellspring_host::access::view::Account = account;
         account.password().is_some()
     };
     let asked = own && host.access.state().account(name.as_str()).is_some_and(has_password);

@@ -1,8 +1,10 @@
 //! Answers to refused commands of access.
 
 use crate::problems;
+use wellspring_host::access::view::{
+    MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, MAX_REVOKED, Refusal,
+};
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_views::access::{MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, MAX_REVOKED, Refusal};
 
 /// The answer for an unknown account.
 pub(super) fn unknown_account(name: &str) -> Box<Problem> {

@@ -5,13 +5,14 @@ use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::access::json::AccountDocument;
 use wellspring_host::access::sealed;
+use wellspring_host::access::view::{Command, Refusal};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::identity::AccountName;
 use wellspring_host::identity::Method;
 use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
 use wellspring_host::wire::problem::of_fault;
-use wellspring_views::access::{AccountName, Command, Refusal};
 
 /// Number of accounts or keys on a page.
 pub(super) static LIMIT: Param<IntegerOr> =

@@ -3,10 +3,10 @@
 use super::{body, execute, optional_body_of};
 use std::sync::Arc;
 use wellspring_host::access::token::SecretSource;
+use wellspring_host::access::view::Command;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::{self, of_fault};
-use wellspring_views::access::Command;
 
 /// Signs tokens with a new secret from now on; the previous one still verifies, until `retire`
 /// drops it.

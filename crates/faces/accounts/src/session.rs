@@ -6,11 +6,11 @@ use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::access::Principal;
 use wellspring_host::access::json::roles_of;
+use wellspring_host::access::view::{Command, Refusal};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::identity::Method;
 use wellspring_host::wire::json::Rfc3339;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_views::access::{Command, Refusal};
 
 /// What the credentials of a request stand for.
 #[derive(Serialize)]

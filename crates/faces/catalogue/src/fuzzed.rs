@@ -1,8 +1,8 @@
 //! The parts that fuzz targets reach: readers of clients' input, of events, of snapshots.
 
 use crate::view::{Catalogue, TYPES};
+use wellspring_host::view::contract::{LogEvent, View as _};
 use wellspring_types::Position;
-use wellspring_views::view::{LogEvent, View as _};
 
 /// Parses a body as an item, a change of one or of a stock, an order, and a topic's name; tells
 /// which succeed.

@@ -3,10 +3,10 @@
 //! all hashes to offline guessing.
 
 use std::borrow::Cow;
+use wellspring_host::access::view::without_hashes;
 use wellspring_host::http::Request;
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_log::RecordView;
-use wellspring_views::access::without_hashes;
 
 /// The served part of a log's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

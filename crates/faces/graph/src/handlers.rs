@@ -20,10 +20,10 @@ use wellspring_host::http::content::{expect_identity, expect_json};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::Price;
 use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::identity::Role;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::limits::MAX_REQUEST_BYTES;
-use wellspring_views::access::Role;
 
 /// The id of an open transaction.
 pub(crate) static TRANSACTION: Segment<String> = Segment {

@@ -17,12 +17,10 @@
 
 #![forbid(unsafe_code)]
 
-mod awaited;
 mod body;
 mod commit;
 mod database;
 mod envelope;
-mod folded;
 mod fresh;
 mod handlers;
 mod object;
@@ -31,12 +29,10 @@ mod parameters;
 mod render;
 mod run;
 mod settings;
-mod staged;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod view;
-mod void_events;
 
 use database::database;
 use fresh::FRESHNESS;

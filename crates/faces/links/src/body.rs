@@ -1,5 +1,6 @@
 //! Parsing the bodies of links' requests.
 
+use crate::view::{Change, Code, Create, MAX_TAG_BYTES, MAX_TAGS, Naming};
 use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
@@ -7,7 +8,6 @@ use wellspring_host::wire::json::{document, once, rule, unknown};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Invalid;
 use wellspring_types::valid::check_text;
-use wellspring_views::links::{Change, Code, Create, MAX_TAG_BYTES, MAX_TAGS, Naming};
 
 type Outcome<T> = Result<T, Box<Fault>>;
 

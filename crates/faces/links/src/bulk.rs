@@ -14,6 +14,7 @@ use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::create::{CreateOutcome, another_request, judge, made, parse, push, seen};
 use super::{Allowance, host_of, refusal};
+use crate::view::{Command, Links, Naming, Outcome};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
@@ -24,7 +25,6 @@ use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{CommitOn, Log, RequestKey};
 use wellspring_types::limits;
-use wellspring_views::links::{Command, Links, Naming, Outcome};
 
 /// Most lines of a batch: each adds an item to the append's condition, the first link of a log one
 /// more, and all must fit into one.

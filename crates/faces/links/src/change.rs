@@ -3,11 +3,11 @@
 use super::LinkFace;
 use super::json::DetailsDocument;
 use super::{CODE, body, host_of, refusal, target};
+use crate::view::Command;
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::wire::problem::of_fault;
-use wellspring_views::links::Command;
 
 /// `PATCH /api/urls/{code}`.
 pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {

@@ -3,6 +3,7 @@
 use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::{Allowance, bulk, host_of, json, refusal, target};
+use crate::view::{Code, Command, Create, Folded, Naming, Outcome};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::digest;
@@ -11,7 +12,6 @@ use wellspring_host::http::{Answer, NDJSON, Request, Response};
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Log, RequestKey};
-use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
 
 /// Creates a link, or hands over to the bulk.
 pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {

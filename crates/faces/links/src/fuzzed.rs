@@ -1,7 +1,7 @@
 //! The parts that fuzz targets reach: the parsers of requests' bodies.
 
 use crate::body::{read_change, read_create};
-use wellspring_views::links::{Code, MAX_TAGS};
+use crate::view::{Code, MAX_TAGS};
 
 /// Parses a body as a link to create, now and at the end of time, and as a change; tells which it
 /// is.

@@ -1,10 +1,10 @@
 //! Links as JSON. What a client gets that makes a link is written by hand: it is on the path of
 //! bulks.
 
+use crate::view::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 use serde::Serialize;
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::{Rfc3339, push_string, push_tags, push_u64};
-use wellspring_views::links::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 
 /// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
 pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
@@ -174,7 +174,7 @@ fn push_code(out: &mut Vec<u8>, code: Code, base: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_views::links::{ReferrerClicks, SeriesPoint};
+    use crate::view::{ReferrerClicks, SeriesPoint};
 
     fn link() -> Details {
         Details {

@@ -20,6 +20,7 @@ mod refusal;
 mod settings;
 mod target;
 mod targets;
+pub mod view;
 
 pub(crate) use change::{change, delete};
 pub(crate) use create::create;
@@ -31,6 +32,7 @@ use crate::problems::{
     LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND, LINK_REFUSED, OWN_HOST,
     TOO_MANY_LINKS, URL_REQUIRED,
 };
+use crate::view::{Code, Folded, Links};
 use hyper::Version;
 use read::{AFTER, BUCKET, FROM, LIMIT, ORDER, SEARCH, TAG, TO};
 use redirect::{SIZE, WAIT_MS as QR_WAIT_MS};
@@ -59,7 +61,6 @@ use wellspring_host::wire::problem::{
     self, KEY_REUSED, Kind, NOT_FOUND, Problem, READS_TOO_COSTLY, TOO_LARGE,
 };
 use wellspring_types::Position;
-use wellspring_views::links::{Code, Folded, Links};
 
 /// Problems of a link's target.
 const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];

@@ -6,12 +6,12 @@
 use super::LinkFace;
 use super::redirects::{ClickHeaders, REDIRECT_CACHING, Visit, of_lookup};
 use super::refusal;
+use crate::view::{Code, Command, Links, Lookup, Refusal, url};
 use hyper::Method;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem;
-use wellspring_views::links::{Code, Command, Links, Lookup, Refusal, url};
 
 /// How long an answer waits for earlier events to be folded.
 const FOLD_WAIT: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@
 use super::LinkFace;
 use super::json::{DetailsDocument, StatsDocument};
 use super::{CODE, fresh, host_of, refusal};
+use crate::view::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::http::work::Job;
@@ -11,7 +12,6 @@ use wellspring_host::wire::json::to_json;
 use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Words};
 use wellspring_host::wire::params::Params;
 use wellspring_host::wire::problem::Problem;
-use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 
 /// Number of links on a page.
 pub(super) static LIMIT: Param<IntegerOr> =

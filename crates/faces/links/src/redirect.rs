@@ -4,12 +4,12 @@
 use super::LinkFace;
 use super::redirects::unknown_to_visitors;
 use super::{CODE, host_of, limited, refusal};
+use crate::view::url;
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response, fast};
 use wellspring_host::wire::param::{Integer, IntegerOr, MAX_WAIT_MS, Param};
 use wellspring_host::wire::problem;
-use wellspring_views::links::url;
 
 /// Side length of a QR code, in px.
 pub(super) static SIZE: Param<Integer> =

@@ -3,8 +3,8 @@
 use super::redirects::{deleted, unknown};
 use super::target;
 use crate::problems;
+use crate::view::{Code, Details, Refusal, Status};
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_views::links::{Code, Details, Refusal, Status};
 
 /// Answers about a link that does not exist or is deleted; otherwise its details.
 pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box<Problem>> {

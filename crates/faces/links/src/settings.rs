@@ -1,6 +1,8 @@
 //! The settings of links, parsed and checked.
 
 use super::targets::{LinkTargets, Origin};
+use crate::view::event::TYPES;
+use crate::view::url::{self, Target};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -12,8 +14,6 @@ use wellspring_host::names::MAIN;
 use wellspring_host::settings::{ProcessConfig, section};
 use wellspring_host::setup::SetupError;
 use wellspring_host::wire::authority::is_authority;
-use wellspring_views::links::event::TYPES;
-use wellspring_views::links::url::{self, Target};
 
 /// Default number of links that a client may create per minute where other machines can reach the
 /// server.
@@ -213,7 +213,7 @@ pub(super) fn of_flags(flags: &[&str]) -> LinkSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_views::links::HostVerdict;
+    use crate::view::HostVerdict;
 
     fn settings(flags: &[&str]) -> LinkSettings {
         of_flags(flags)

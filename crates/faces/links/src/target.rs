@@ -3,9 +3,9 @@
 use super::settings::LinkSettings;
 use super::targets::leads_to_node;
 use crate::problems;
+use crate::view::{HostVerdict, UrlFault, url};
 use wellspring_host::node::Node;
 use wellspring_host::wire::problem::Problem;
-use wellspring_views::links::{HostVerdict, UrlFault, url};
 
 /// Checks a URL. `host` is the `Host` of the request.
 ///

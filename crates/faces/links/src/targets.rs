@@ -2,12 +2,13 @@
 //! requests, and by the view for what is folded, including forged events.
 
 use super::settings::LinkConfig;
+use crate::view::url::{self, Target};
+use crate::view::{HostVerdict, Policy, TargetRule, TargetVerdict};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
+use wellspring_host::hostname::HostList;
 use wellspring_host::settings::ProcessConfig;
 use wellspring_host::setup::SetupError;
-use wellspring_views::links::url::{self, Target};
-use wellspring_views::links::{HostList, HostVerdict, Policy, TargetRule, TargetVerdict};
 
 /// A host and port of this server.
 #[derive(Debug, Clone, PartialEq, Eq)]

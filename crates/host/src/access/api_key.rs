@@ -1,13 +1,14 @@
 //! API keys: `wsk_` and 256 random bits. The prefix tells a key from a token, and lets secret
 //! scanners find keys committed by mistake.
 
+use crate::access::view::SecretDigest;
+use crate::identity::KeyId;
 use crate::random;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io;
-use wellspring_views::access::{KeyId, SecretDigest};
 use zeroize::Zeroizing;
 
 /// Prefix of every key.

@@ -4,6 +4,7 @@
 
 use super::credentials::Credential;
 use super::principal::{Principal, Proof};
+use crate::access::view::Folded;
 use crate::generations::Generations;
 use crate::random;
 use sha2::{Digest, Sha256};
@@ -11,7 +12,6 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
-use wellspring_views::access::Folded;
 
 /// Longest time a proof is cached, in µs.
 const REMEMBERED_US: u64 = 300_000_000;
@@ -134,9 +134,10 @@ mod tests {
     use super::super::principal::Verdict;
     use super::super::principal::tests::{ann_by_token, fold, with_ann};
     use super::*;
+    use crate::access::view::Access;
+    use crate::identity::{AccountName, Role};
+    use crate::view::contract::View;
     use std::time::Instant;
-    use wellspring_views::access::{Access, AccountName, Role};
-    use wellspring_views::view::View;
 
     const NOW_US: u64 = 1_000_000;
 

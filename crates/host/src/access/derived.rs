@@ -2,11 +2,11 @@
 //! so that a token of one node is valid on all. The valid generations are folded from the system
 //! log.
 
+use crate::access::view::{Folded, TokenGenerations};
 use crate::cluster::ClusterKey;
 use ring::hmac;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
-use wellspring_views::access::{Folded, TokenGenerations};
 
 /// The secrets derived from a cluster's key.
 pub(crate) struct DerivedSecrets {
@@ -82,8 +82,9 @@ mod tests {
     use super::super::principal::tests::{fold, with_ann};
     use super::super::token::{TokenFault, Tokens, VerifiedToken};
     use super::*;
-    use wellspring_views::access::{Access, AccountName, Grant, Role};
-    use wellspring_views::view::View;
+    use crate::access::view::Access;
+    use crate::identity::{AccountName, Grant, Role};
+    use crate::view::contract::View;
 
     /// Behind the account's `tokens_valid_from_us`.
     const NOW_US: u64 = 1_700_000_000_000_000;

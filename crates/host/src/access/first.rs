@@ -4,10 +4,11 @@
 use super::gate::Gate;
 use super::joining::{self, LeadWait};
 use super::password;
+use crate::access::view::{Command, Refusal};
+use crate::identity::{AccountName, Grant, Grants, Role};
 use crate::setup::SetupError;
 use std::env::{self, VarError};
 use std::time::Duration;
-use wellspring_views::access::{AccountName, Command, Grant, Grants, Refusal, Role};
 use zeroize::Zeroizing;
 
 /// The first administrator's password. Not part of any configuration, so no configuration dump

@@ -7,13 +7,13 @@ use super::foreign_claims::{Names, WrittenClaims};
 use super::jwks::{Algorithm, KeySet};
 use super::token::{MAX_LIFE_S, MAX_TIME_S, SECOND_US, SKEW_S, TokenFault};
 use crate::identity::Subject;
+use crate::identity::{Grant, Grants};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Notify;
-use wellspring_views::access::{Grant, Grants};
 
 /// Which tokens are accepted, and which claims are read.
 #[derive(Debug, Clone, PartialEq, Eq)]

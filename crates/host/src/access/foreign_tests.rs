@@ -5,9 +5,9 @@ use super::super::token::{MAX_BYTES, Tokens, VerifiedToken};
 use super::super::token_secret::Secrets;
 use super::*;
 use crate::identity::MAX_SUBJECT_BYTES;
+use crate::identity::{MAX_GRANTS, Role};
 use proptest::prelude::*;
 use ring::hmac;
-use wellspring_views::access::{MAX_GRANTS, Role};
 
 const NOW_S: u64 = 1_795_224_656;
 const NOW_US: u64 = NOW_S * SECOND_US + 123_456;

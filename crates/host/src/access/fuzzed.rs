@@ -6,12 +6,12 @@ use super::foreign::{ForeignIssuer, Issuer};
 use super::jwks::KeySet;
 use super::token::{Tokens, VerifiedToken};
 use super::token_secret::Secrets;
+use crate::identity::{Grant, Grants};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use std::sync::OnceLock;
-use wellspring_views::access::{Grant, Grants};
 
 /// A key that signs no real token.
 const SEED: [u8; 32] = [7; 32];

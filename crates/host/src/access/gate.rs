@@ -18,9 +18,11 @@ use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{IssuedToken, Tokens};
 use super::waiting::WaitingPlaces;
+use crate::access::view::{Access, Folded, State};
 use crate::cluster::{ClusterKey, NodeName};
 use crate::foreign_files::remedy;
 use crate::identity::Caller;
+use crate::identity::{AccountName, Grants, Role};
 use crate::settings::ProcessConfig;
 use crate::setup::SetupError;
 use crate::stats;
@@ -36,7 +38,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 use wellspring_log::Clock;
-use wellspring_views::access::{Access, AccountName, Folded, Grants, Role, State};
 use zeroize::Zeroizing;
 
 /// Credentials that each serving thread caches.

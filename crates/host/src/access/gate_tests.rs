@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::access::password;
+use crate::access::view::Command;
 use crate::config::HostConfig;
+use crate::identity::Grant;
 use crate::node::Node;
 use crate::wire::effects::Effects;
 use base64::Engine;
@@ -10,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use std::sync::atomic::AtomicU64;
 use tempfile::TempDir;
 use wellspring_log::CommitOn;
-use wellspring_views::access::{Command, Grant};
 
 const PASSWORD: &str = "correct horse";
 
@@ -202,7 +203,7 @@ async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();
     assert!(gate.holds(&pass));
     let (name, roles) = (AccountName::parse("ann").unwrap(), Grant::everywhere(Role::Admin).into());
-    let password = wellspring_views::access::PasswordHash::new("$x");
+    let password = crate::access::view::PasswordHash::new("$x");
     let add = Command::AddAccount { name, password, roles };
     gate.live().execute(&Effects::default(), &[add], None, CommitOn::ThisThread).await.unwrap();
     assert!(!gate.holds(&pass));

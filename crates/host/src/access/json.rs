@@ -1,8 +1,9 @@
 //! Accounts and keys as JSON, without any secret or digest.
 
+use crate::access::view::{Account, Key};
+use crate::identity::{Grant, Grants};
 use crate::wire::json::Rfc3339;
 use serde::Serialize;
-use wellspring_views::access::{Account, Grant, Grants, Key};
 
 /// The label of a key created without one.
 pub const NO_LABEL: &str = "no label";

@@ -5,7 +5,7 @@
 //!                             └ miss ─► token | key | password ─► proof ─► judged by the view ─┘
 //! ```
 //! A **proof** is what a credential has shown once and for all: that a token is genuine, that a
-//! password was right. Whether it is still valid is decided by the view (`views/access`), again
+//! password was right. Whether it is still valid is decided by the view (`access/view`), again
 //! whenever the view has moved. Clients learn that access was denied, never why.
 //!
 //! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or an external issuer's
@@ -51,6 +51,7 @@ mod test_issuer;
 pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
+pub mod view;
 mod waiting;
 
 pub use crate::identity::Holder;
@@ -60,12 +61,12 @@ pub use principal::Principal;
 pub use standing::Standing;
 pub use token_secret::has_token_secret;
 
+use crate::access::view::Access;
 use crate::names::SYSTEM_LOG;
 use crate::node::Node;
 use crate::setup::SetupError;
 use crate::view::{Live, ViewSlot};
 use std::sync::Arc;
-use wellspring_views::access::Access;
 
 /// Attaches the view of accounts to the system log. That log is never dropped, so the view stays
 /// the same.

@@ -1,7 +1,7 @@
 //! The access a route requires.
 
+use crate::identity::Role;
 use std::fmt;
-use wellspring_views::access::Role;
 
 /// The access a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! The accounts of a data folder that no server has open: for the first administrator before the
 //! first start, and for an operator without a working credential.
 
+use crate::access::view::{Access, Command, Folded, Refusal, State};
 use crate::private_folder::keep_private;
 use crate::view::{CommandResults, Live};
 use crate::wire::effects::Effects;
@@ -8,7 +9,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use wellspring_log::{CommitOn, Log, OpenError, Options};
-use wellspring_views::access::{Access, Command, Folded, Refusal, State};
 
 /// The accounts of a data folder, locked against other processes.
 pub struct Offline {
@@ -111,7 +111,8 @@ pub(crate) fn execute(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_views::access::{AccountName, Grant, Grants, PasswordHash, Role};
+    use crate::access::view::PasswordHash;
+    use crate::identity::{AccountName, Grant, Grants, Role};
 
     #[test]
     fn accounts_are_made_before_the_first_start_and_held_by_one() {

@@ -11,12 +11,12 @@
 //! checked, too.
 
 use super::origins::Cors;
+use crate::hostname::HostList;
 use crate::setup::SetupError;
 use crate::wire::problem::{self, Problem};
 use hyper::header::ORIGIN;
 use hyper::{HeaderMap, Uri};
 use std::net::IpAddr;
-use wellspring_views::links::HostList;
 
 /// Which pages may use a server.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! A verification deliberately takes tens of milliseconds of CPU time and 19 MiB; so few run at
 //! once, few wait, and the rest are told to retry.
 
+use crate::access::view::PasswordHash;
 use crate::random;
 use argon2::password_hash::{PasswordHash as Phc, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Params, Version};
@@ -12,7 +13,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
-use wellspring_views::access::PasswordHash;
 use zeroize::Zeroizing;
 
 /// Shortest new password, in bytes.

@@ -3,14 +3,13 @@
 
 use super::foreign::ForeignClaims;
 use super::token::{Claims, VerifiedToken};
+use crate::access::view::{Invalidation, SecretDigest, State};
+use crate::identity::{AccountName, Grant, Grants, Role};
 use crate::identity::{Holder, Identity, Method};
 use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wellspring_types::Position;
-use wellspring_views::access::{
-    AccountName, Grant, Grants, Invalidation, Role, SecretDigest, State,
-};
 
 /// What a credential has proved, once and for all.
 #[derive(Debug, Clone)]
@@ -264,9 +263,10 @@ impl Principal {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::access::view::Access;
+    use crate::identity::Grant;
+    use crate::view::contract::{LogEvent, View};
     use wellspring_types::{Event, Position};
-    use wellspring_views::access::{Access, Grant};
-    use wellspring_views::view::{LogEvent, View};
 
     /// An event as stored in a log.
     pub(in super::super) struct Entry(Position, Event);

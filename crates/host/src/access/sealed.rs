@@ -120,8 +120,9 @@ fn write(data: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::view::{Command, PasswordHash};
+    use crate::identity::{AccountName, Grant, Role};
     use crate::testing;
-    use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
 
     #[test]
     fn what_is_refused_makes_no_log_in_the_place_of_the_lost_one() {

@@ -13,7 +13,9 @@ use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
 #[cfg(any(test, feature = "fuzzing"))]
 use super::token_secret::Secrets;
+use crate::access::view::Folded;
 use crate::cluster::ClusterKey;
+use crate::identity::{AccountName, Grant, Grants, MAX_GRANTS, TokenId};
 use crate::kept_file::FileCheck;
 use crate::random;
 use base64::Engine;
@@ -26,7 +28,6 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use wellspring_views::access::{AccountName, Folded, Grant, Grants, MAX_GRANTS, TokenId};
 use zeroize::Zeroizing;
 
 /// Longest token, in bytes: the size that [`MAX_GRANTS`] roles may need.

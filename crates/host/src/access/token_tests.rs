@@ -1,8 +1,8 @@
 //! Every reason to refuse a token.
 
 use super::*;
+use crate::identity::Role;
 use proptest::prelude::*;
-use wellspring_views::access::Role;
 
 const NOW_S: u64 = 1_795_224_656;
 const NOW_US: u64 = NOW_S * SECOND_US + 123_456;

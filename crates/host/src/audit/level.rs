@@ -1,9 +1,9 @@
 //! Which requests are audited.
 
 use crate::access::Needs;
+use crate::identity::Role;
 use crate::settings::section;
 use serde::{Deserialize, Serialize};
-use wellspring_views::access::Role;
 
 /// The level of the audit.
 #[derive(

@@ -5,7 +5,9 @@ use crate::access::Needs;
 use crate::access::Principal;
 use crate::http::Host;
 use crate::http::routes::Routes;
+use crate::identity::AccountName;
 use crate::identity::Caller;
+use crate::identity::Role;
 use crate::names::SYSTEM_LOG;
 use crate::record::RouteName;
 use crate::testing;
@@ -14,8 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use wellspring_log::ReadOptions;
 use wellspring_types::Query;
-use wellspring_views::access::AccountName;
-use wellspring_views::access::Role;
 
 /// Routes of all concerns.
 fn routes() -> Routes {

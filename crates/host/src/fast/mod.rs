@@ -21,10 +21,10 @@ pub use form::{Form, FormContent, MOST_VARYING_HEADERS, Varying};
 pub use head::{Head, Headers};
 pub use seat::{Seat, Stack, Wake};
 
+use crate::identity::Role;
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 use std::rc::Rc;
-use wellspring_views::access::Role;
 
 /// A route of both stacks, for one serving thread.
 pub trait FastPath: 'static {

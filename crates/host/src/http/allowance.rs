@@ -5,10 +5,10 @@ use super::body_memory;
 use super::routes::{Route, Scope};
 use super::{Answer, Content, Host, Request, Response};
 use crate::access::{Holder, Needs};
+use crate::identity::Role;
 use crate::limits::Payer;
 use crate::wire::problem::Problem;
 use hyper::{Method, Version};
-use wellspring_views::access::Role;
 
 /// Takes the request from the quotas of its connection and its address, and charges its body to the
 /// address. Health checks and preflight requests are not limited; their content is charged all the

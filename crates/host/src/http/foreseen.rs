@@ -5,9 +5,9 @@ use super::contract::{Accept, Query};
 use super::routes::{Route, Scope};
 use super::{Answer, Content, NDJSON, SSE};
 use crate::access::Needs;
+use crate::identity::Role;
 use crate::wire::param::Values;
 use crate::wire::problem::{self, Kind};
-use wellspring_views::access::Role;
 
 /// Problems of reading.
 pub const READING: &[&Kind] = &[

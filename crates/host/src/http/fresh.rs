@@ -13,6 +13,7 @@ use super::header_names::{WELLSPRING_MIN_POSITION, WELLSPRING_MIN_SYSTEM_POSITIO
 use super::{Host, Request};
 use crate::access::credentials;
 use crate::names::SYSTEM_LOG;
+use crate::view::contract::View;
 use crate::view::{Live, NotFresh, all_stored};
 use crate::wire::param::{IntegerOr, MAX_WAIT_MS, Param, Words};
 use crate::wire::problem::{self, Problem};
@@ -23,7 +24,6 @@ use tokio::time::Instant;
 use wellspring_log::batcher::Batcher;
 use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 /// How long a request waits for accounts by default, in ms.
 const ACCOUNTS_WAIT_MS: u64 = 5_000;

@@ -64,6 +64,7 @@ use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
+use crate::view::contract::View;
 use crate::wire::effects::{Effects, Repeat};
 pub use crate::wire::ndjson::NDJSON;
 use crate::wire::param::{Kind, Param};
@@ -82,7 +83,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
-use wellspring_views::view::View;
 use work::{Job, WorkRoom};
 
 /// The authentication challenge (RFC 9110, 11.6.1).

@@ -6,13 +6,13 @@ use super::contract::{AnsweredBy, Contract};
 use super::face::{Declaration, Discovered};
 use crate::access::Needs;
 use crate::audit::Concern;
+use crate::identity::Role;
 use crate::names::MAIN;
 use crate::record::RouteName;
 use crate::wire::problem::{self, Kind};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use wellspring_views::access::Role;
 
 /// The result of a handler.
 pub type AnswerFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;

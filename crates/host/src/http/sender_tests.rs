@@ -1,4 +1,5 @@
 use super::*;
+use crate::access::view::{Command, PasswordHash};
 use crate::cluster::{ClusterKey, NodeName};
 use crate::declare::{ServedRoute, routes};
 use crate::http::contract::FRESHNESS;
@@ -6,6 +7,7 @@ use crate::http::dispatch::dispatch;
 use crate::http::face::Face;
 use crate::http::server::Server;
 use crate::http::{Answer, Content, Response, TEXT};
+use crate::identity::{AccountName, Grant, Role};
 use crate::settings::NoSettings;
 use crate::setup::SetupError;
 use crate::testing;
@@ -16,7 +18,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
 use wellspring_log::CommitOn;
-use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
 
 /// Shows how the dispatcher saw a request.
 struct Mirror;

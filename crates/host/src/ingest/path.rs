@@ -9,11 +9,11 @@ use crate::fast::{
     self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Seat,
     Shape, Stack, Varying, erase,
 };
+use crate::identity::Role;
 use crate::wire::problem::{self, Problem};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use wellspring_views::access::Role;
 
 /// The form of the answer to accepted events, by index.
 const TAKEN: usize = 0;

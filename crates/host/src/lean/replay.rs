@@ -12,6 +12,7 @@ use crate::fast::{
     Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
+use crate::identity::Role;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
 use crate::limits::Purse;
 use crate::stats::Stats;
@@ -21,7 +22,6 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use wellspring_views::access::Role;
 
 /// The largest body that the fake accepts, in bytes.
 pub(crate) const LARGEST_BODY: usize = 600;

@@ -4,12 +4,12 @@
 use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
 use crate::identity::Holder;
+use crate::identity::Role;
 use crate::limits::{Purse, SharedBucket};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 use std::sync::Arc;
-use wellspring_views::access::Role;
 
 /// The headers of a request that identify its sender.
 #[derive(Debug, Clone, Copy, Default)]

@@ -15,6 +15,7 @@ use crate::fast::{
     Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
+use crate::identity::Role;
 use crate::limits::Purse;
 use crate::record::RouteName;
 use crate::stats::{Stats, prometheus};
@@ -28,7 +29,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use wellspring_patience::{PATIENCE, Patience};
-use wellspring_views::access::Role;
 
 /// What the test observes and controls.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! Views of logs that are emptied, dropped and created again.
 
 use super::*;
+use crate::access::view::Access;
 use crate::config::HostConfig;
 use crate::view::{Live, ViewSlot};
-use wellspring_views::access::Access;
 
 /// A node over this folder, with a view of `main`.
 fn open(data: &Path) -> (Node, Arc<ViewSlot<Access>>) {

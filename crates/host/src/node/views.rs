@@ -4,13 +4,13 @@
 use super::{Node, NodeError};
 use crate::names::SYSTEM_LOG;
 use crate::setup::SetupError;
+use crate::view::contract::View;
 use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_log::{Log, ReadOptions};
 use wellspring_types::Query;
-use wellspring_views::view::View;
 
 /// A view to be opened on logs.
 pub(super) struct AttachedView {

@@ -3,12 +3,12 @@
 use super::*;
 use crate::config::HostConfig;
 use crate::node::readiness::{Purpose, reasons};
+use crate::view::contract::{Decision, LogEvent, SnapshotFault, Ticket, View};
 use crate::view::{Live, State, ViewSlot};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_log::{Append, EncodedEvents};
 use wellspring_types::{Event, Query};
-use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const SEEN: &str = "Seen";
 

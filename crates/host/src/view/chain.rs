@@ -1,13 +1,13 @@
 //! A view for tests: a chain whose links each name the previous one. A decision based on one that
 //! failed, or that has missed an earlier event, visibly breaks the chain.
 
+use crate::view::contract::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_log::{Append, EncodedEvents, Log, ReadOptions};
 use wellspring_types::{Event, Position, Query, QueryItem};
-use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const LINKED: &str = "Linked";
 

@@ -5,11 +5,11 @@
 
 use super::freshness::NotFresh;
 use super::{Live, lock};
+use crate::view::contract::{ConditionStart, Ticket, View};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use wellspring_log::{AppendError, Appended};
 use wellspring_types::{Position, QueryItem};
-use wellspring_views::view::{ConditionStart, Ticket, View};
 
 /// How often a decision that depends on others checks their outcome.
 const LOOK: Duration = Duration::from_millis(1);

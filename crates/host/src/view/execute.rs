@@ -13,6 +13,7 @@ use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
 use super::stored_record::StoredRecord;
 use super::{Live, lock};
+use crate::view::contract::{Decision, Ticket, View};
 use crate::wire::effects::{Effects, StepRefusal};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -21,7 +22,6 @@ use wellspring_log::{
     RequestKey, Staged,
 };
 use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
-use wellspring_views::view::{Decision, Ticket, View};
 
 /// Attempts at a decision that foreign events keep overtaking.
 const ATTEMPTS: usize = 16;

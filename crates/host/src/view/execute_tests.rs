@@ -2,40 +2,25 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::*;
+use crate::view::short_links::{Command, Links, Naming, code};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Log, Options};
 use wellspring_types::Event;
-use wellspring_views::links::{Change, Code, Command, Context, Create, Links, Naming};
 
 fn open(storage: &SimulatedStorage, dir: &Path) -> (Log, Arc<Live<Links>>) {
     let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
-    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
-    let live = Live::open(log.clone(), dir, context, crate::clock::system()).unwrap();
+    let live = Live::open(log.clone(), dir, (), crate::clock::system()).unwrap();
     (log, live)
 }
 
 fn create(alias: &str) -> Command {
-    let naming = Naming::Alias(code(alias));
-    let url = "http://a.example".into();
-    Command::Create(Create { url, naming, expires_at_us: None, max_clicks: None, tags: Vec::new() })
+    Command::Create { url: "http://a.example".into(), naming: Naming::Alias(code(alias)) }
 }
 
 fn change(alias: &str) -> Command {
-    let url = Some("http://b.example".into());
-    Command::Change(Change {
-        code: code(alias),
-        url,
-        enabled: None,
-        expires_at_us: None,
-        max_clicks: None,
-        tags: None,
-    })
-}
-
-fn code(text: &str) -> Code {
-    Code::parse(text.as_bytes()).unwrap()
+    Command::Change { code: code(alias), url: "http://b.example".into() }
 }
 
 fn raw(event: &Event) -> Append {

@@ -1,8 +1,8 @@
 //! Cost and progress of a view.
 
 use super::{Live, Progress};
+use crate::view::contract::View;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use wellspring_views::view::View;
 
 /// Counts since the view was opened; times in µs. Updated once per run, not per event.
 #[derive(Debug, Default)]

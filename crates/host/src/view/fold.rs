@@ -3,6 +3,7 @@
 use super::snapshot::SnapshotOutcome;
 use super::stored_record::StoredRecord;
 use super::{Live, lock};
+use crate::view::contract::View;
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +12,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wellspring_log::{CompiledQuery, ReadError, ReadOptions};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 /// How long the thread lets events gather before it folds them. A caller that waits for one folds
 /// it itself.

@@ -3,6 +3,7 @@
 
 use super::snapshot::SnapshotFile;
 use super::{Live, NotFresh, State};
+use crate::view::contract::{Decision, LogEvent, SnapshotFault, Ticket, View};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_log::{Append, EncodedEvents, Log, Options};
 use wellspring_types::{Event, Query};
-use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -1,6 +1,7 @@
 //! Waiting until a view is fresh enough.
 
 use super::{Live, Progress, State, lock};
+use crate::view::contract::View;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,7 +11,6 @@ use std::time::Duration;
 use wellspring_log::TooManyWaiters;
 use wellspring_log::batcher::{Batcher, MarkError};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 /// When a waiter for a durable event checks whether it could fold that itself, at first, and later
 /// on.

@@ -20,6 +20,7 @@
 //! goes on, so its content may be later than its position, though never later than its *end*, which
 //! it names; applying an event twice must change nothing (decision 0010).
 
+pub mod contract;
 mod deciding;
 mod execute;
 mod figures;
@@ -38,6 +39,7 @@ pub use slot::ViewSlot;
 pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 
 use crate::setup::SetupError;
+use crate::view::contract::View;
 use deciding::{FinishedAppend, PendingDecisions};
 use figures::Counters;
 use fold::Writer;
@@ -50,7 +52,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use wellspring_log::{Clock, Feed, Log};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 /// A live view of a log: folded as the log grows.
 pub struct Live<V: View> {
@@ -221,5 +222,7 @@ mod chain;
 mod chain_tests;
 #[cfg(test)]
 mod fold_tests;
+#[cfg(test)]
+mod short_links;
 #[cfg(test)]
 mod tests;

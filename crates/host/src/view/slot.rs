@@ -2,6 +2,7 @@
 
 use super::{Figures, Live, lock};
 use crate::setup::SetupError;
+use crate::view::contract::View;
 use std::any::Any;
 use std::future::Future;
 use std::path::Path;
@@ -10,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::{Clock, Log};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 /// A wait for a view.
 pub(crate) type ViewWait = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -12,6 +12,7 @@
 //! not in the log.
 
 use crate::kept_file::{FileCheck, KeptFile, Passed};
+use crate::view::contract::View;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::ops::ControlFlow;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wellspring_log::storage::{DeviceReader, create_folder};
 use wellspring_log::{Log, ReadError};
 use wellspring_types::Position;
-use wellspring_views::view::View;
 
 const MAGIC: &[u8; 8] = b"WSVIEW1\n";
 const BUFFER_BYTES: usize = 256 << 10;

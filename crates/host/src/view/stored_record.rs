@@ -1,8 +1,8 @@
 //! A stored event as views see it.
 
+use crate::view::contract::LogEvent;
 use wellspring_log::RecordView;
 use wellspring_types::Position;
-use wellspring_views::view::LogEvent;
 
 /// A record of the log.
 pub(super) struct StoredRecord<'a>(pub(super) RecordView<'a>);

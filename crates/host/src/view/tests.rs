@@ -2,9 +2,11 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::execute::CommandResults;
+use super::short_links::{Command, Links, Naming, Outcome, Refusal, code};
 use super::snapshot::{FoundSnapshot, SnapshotFile};
 use super::{ExecuteError, Live, NotFresh};
 use crate::kept_file::{FileCheck, KeptFile};
+use crate::view::contract::View;
 use crate::wire::effects::{Effects, StepRefusal};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,10 +15,6 @@ use std::time::Duration;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Append, AppendError, CommitOn, EncodedEvents, Log, Options, RequestKey};
 use wellspring_types::Event;
-use wellspring_views::links::{
-    Change, Code, Command, Context, Create, Links, ListRequest, Naming, Outcome, Refusal,
-};
-use wellspring_views::view::View;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -25,17 +23,13 @@ struct World {
     live: Arc<Live<Links>>,
 }
 
-fn context() -> Context {
-    Context { key: [7; 16], reserved: |word| word == "api", targets: Default::default() }
-}
-
 impl World {
     fn open(dir: &Path) -> World {
         World::over(Log::open(dir, Options::default()).unwrap(), dir)
     }
 
     fn over(log: Log, dir: &Path) -> World {
-        let live = Live::open(log.clone(), dir, context(), crate::clock::system()).unwrap();
+        let live = Live::open(log.clone(), dir, (), crate::clock::system()).unwrap();
         World { log, live }
     }
 
@@ -50,23 +44,12 @@ impl World {
 
     async fn list(&self) -> String {
         let folded = self.live.caught_up(self.log.head(), SOON).await.unwrap();
-        let request = ListRequest { limit: 10_000, scan_limit: 10_000, ..ListRequest::default() };
-        format!("{:?}", folded.list(&request))
+        format!("{:?}", folded.list())
     }
 }
 
 fn create(url: &str, naming: Naming) -> Command {
-    Command::Create(Create {
-        url: url.into(),
-        naming,
-        expires_at_us: None,
-        max_clicks: None,
-        tags: Vec::new(),
-    })
-}
-
-fn code(text: &str) -> Code {
-    Code::parse(text.as_bytes()).unwrap()
+    Command::Create { url: url.into(), naming }
 }
 
 fn append(log: &Log, event: &Event) {
@@ -88,8 +71,7 @@ fn an_answer_is_followed_by_reads_that_show_it() {
             let url = format!("http://example.com/{n}");
             let executed = world.execute(&[create(&url, Naming::Automatic)]).await;
             let [Outcome::Created(code)] = executed.outcomes[..] else { panic!("not created") };
-            let details = world.live.folded().unwrap().details(code).expect("it is shown");
-            assert_eq!(details.url, url);
+            assert_eq!(world.live.folded().unwrap().url(code), Some(url), "it is shown");
             assert!(executed.appended.is_some_and(|a| a.last <= world.live.position()));
         }
     });
@@ -106,7 +88,7 @@ fn commands_in_one_request_see_each_other_and_stop_at_a_refusal() {
         let executed = world.execute(&commands).await;
         assert_eq!(executed.outcomes.len(), 2);
         assert_eq!(executed.refused, Some(Refusal::AliasTaken(code("one"))));
-        assert!(world.live.folded().unwrap().details(code("three")).is_none());
+        assert!(world.live.folded().unwrap().url(code("three")).is_none());
         // More than fit into one append.
         let many: Vec<Command> =
             (0..900).map(|_| create("http://b.example", Naming::Automatic)).collect();
@@ -145,7 +127,7 @@ fn decisions_at_once_follow_each_other() {
                         ([Outcome::Created(code)], None) => created.push(*code),
                         ([Outcome::Existing(code)], None) => {
                             // Reported only once it is durable.
-                            assert!(world.live.folded().unwrap().details(*code).is_some());
+                            assert!(world.live.folded().unwrap().url(*code).is_some());
                         }
                         ([], Some(Refusal::AliasTaken(_))) => {}
                         other => panic!("{other:?}"),
@@ -301,15 +283,8 @@ fn a_snapshot_is_used_and_a_bad_one_is_not() {
             .map(|n| create(&format!("http://example.com/{n}"), Naming::Automatic))
             .collect();
         world.execute(&many).await;
-        let change = Change {
-            code: code("none"),
-            url: None,
-            enabled: Some(false),
-            expires_at_us: None,
-            max_clicks: None,
-            tags: None,
-        };
-        let executed = world.execute(&[Command::Change(change)]).await;
+        let change = Command::Change { code: code("none"), url: "http://a.example".into() };
+        let executed = world.execute(&[change]).await;
         assert_eq!(executed.refused, Some(Refusal::Unknown(code("none"))));
         world.list().await
     });
@@ -406,18 +381,16 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
     (0..60).for_each(|n| append(&log, &Event::json("Other", &[], &n.to_string())));
     let shorter = storage.contents();
     file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
-    assert!(
-        file.read::<Links>(&log, &context()).unwrap().is_some_and(|(_, position)| position == 50)
-    );
+    assert!(file.read::<Links>(&log, &()).unwrap().is_some_and(|(_, position)| position == 50));
     append(&log, &Event::json("Other", &[], "60"));
     // The encoded bytes may include the last event.
     file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
-    view = file.read::<Links>(&log, &context()).unwrap().unwrap().0;
+    view = file.read::<Links>(&log, &()).unwrap().unwrap().0;
     assert_eq!(view.folded().count(), 0);
     let shorter = SimulatedStorage::with_contents(5, &shorter);
     let shorter = Log::open_on(Arc::new(shorter), Options::default()).unwrap();
     assert_eq!(shorter.head(), 60);
-    let refused = file.read::<Links>(&shorter, &context()).map(|_| ()).unwrap_err();
+    let refused = file.read::<Links>(&shorter, &()).map(|_| ()).unwrap_err();
     assert!(refused.contains("no event exists at its position 61"), "{refused}");
 }
 

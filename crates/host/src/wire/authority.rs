@@ -1,7 +1,7 @@
 //! The authority of a URL and the header `Host`.
 
+use crate::hostname;
 use wellspring_types::url::{self, Authority};
-use wellspring_views::links::hostname;
 
 /// Whether a text is a plausible ASCII host, with or without a port.
 pub fn is_authority(text: &str) -> bool {

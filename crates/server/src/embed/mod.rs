@@ -19,11 +19,13 @@ pub use wellspring_host::node::{NoView, Views};
 pub use wellspring_host::settings::{NoSettings, Section};
 pub use wellspring_host::setup::SetupError;
 pub use wellspring_host::stats::family::Family;
+pub use wellspring_host::view::contract::{
+    ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View,
+};
 pub use wellspring_host::view::{CommandResults, ExecuteError, Live, NotFresh, ViewSlot};
 pub use wellspring_host::wire::problem::{Kind, Problem, Retry, kinds};
 pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWaiters};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
-pub use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The contract of a route apart from the format of its body: parameters, path segments, headers,
 /// media types, and common problems.

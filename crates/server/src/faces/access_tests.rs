@@ -12,17 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 use wellspring_host::access::gate::LoggedIn;
+use wellspring_host::access::view::{Command, PasswordHash};
 use wellspring_host::access::{Needs, api_key, password};
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::routes::{Route, Scope};
 use wellspring_host::http::server::Server as OpenServer;
 use wellspring_host::http::{Host, Request};
+use wellspring_host::identity::{AccountName, Grant, Grants, Label, Role, TokenId};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::effects::Effects;
 use wellspring_log::CommitOn;
-use wellspring_views::access::{
-    AccountName, Command, Grant, Grants, Label, PasswordHash, Role, TokenId,
-};
 
 const PASSWORD: &str = "correct horse";
 

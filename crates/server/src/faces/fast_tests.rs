@@ -2,13 +2,13 @@
 
 use crate::start;
 use std::sync::Arc;
+use wellspring_face_links::view::Code;
 use wellspring_host::access::Needs;
 use wellspring_host::fast::{FastRoute, Seat, Stack};
 use wellspring_host::http::Content;
 use wellspring_host::lean::both_stacks::{BothStacks, SentRequest};
 use wellspring_host::view::State;
 use wellspring_host::wire::problem;
-use wellspring_views::links::Code;
 
 #[test]
 #[allow(clippy::disallowed_methods)] // it waits

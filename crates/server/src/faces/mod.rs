@@ -311,7 +311,7 @@ mod tests {
         assert!(
             RESERVED
                 .iter()
-                .all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some())
+                .all(|word| wellspring_face_links::view::Code::parse(word.as_bytes()).is_some())
         );
     }
 

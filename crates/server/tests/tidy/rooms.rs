@@ -70,7 +70,7 @@ const FLOORS: &[&[&str]] = &[
     &["types", "kafka", "test-support"],
     &["format"],
     &["json", "log", "graph"],
-    &["views", "cypher", "journals/postgres", "connectors", "backup"],
+    &["cypher", "journals/postgres", "connectors", "backup"],
     &["host"],
     &[
         "cli",

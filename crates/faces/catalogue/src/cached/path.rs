@@ -16,12 +16,12 @@ use wellspring_host::fast::{
     TicketState, Varying, Word, erase,
 };
 use wellspring_host::http::history;
+use wellspring_host::identity::Role;
 use wellspring_host::names::MAIN;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Position;
-use wellspring_views::access::Role;
 
 /// The forms of the answers, by index.
 const FOUND: usize = 0;

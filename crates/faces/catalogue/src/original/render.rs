@@ -140,8 +140,8 @@ fn push_topics<'a>(out: &mut Vec<u8>, topics: impl Iterator<Item = (TopicId, &'a
 mod tests {
     use super::*;
     use crate::view::Catalogue;
+    use wellspring_host::view::contract::{LogEvent, View};
     use wellspring_types::Position;
-    use wellspring_views::view::{LogEvent, View};
 
     /// An added topic, whose number is its index.
     struct AddedTopic(Position, String);

@@ -5,8 +5,8 @@ use super::event::{Fact, ItemAdded, ItemId, TopicName};
 use super::item::Item;
 use super::rules;
 use super::state::{Folded, State, Topic};
+use wellspring_host::view::contract::LogEvent;
 use wellspring_types::Position;
-use wellspring_views::view::LogEvent;
 
 /// The change made by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use super::item::Change;
 use super::money::parse_price;
 use super::staged::{OrderSeen, SeenItem, StagedChanges};
 use super::state::State;
+use wellspring_host::view::contract::Decision;
 use wellspring_types::{Position, QueryItem};
-use wellspring_views::view::Decision;
 
 type DecisionResult = Result<Decision<Outcome>, Refusal>;
 

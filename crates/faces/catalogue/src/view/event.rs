@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use wellspring_host::view::contract;
 use wellspring_types::{Event, QueryItem};
-use wellspring_views::view;
 
 /// Number of an item, from 1.
 pub(crate) type ItemId = u32;
@@ -238,7 +238,7 @@ fn is_number_after(tag: &str, letters: &str, number: u32) -> bool {
 }
 
 fn event(event_type: &str, tags: Vec<String>, data: &impl Serialize) -> Event {
-    view::event(event_type, tags, view::json(data))
+    contract::event(event_type, tags, contract::json(data))
 }
 
 /// The foreign events that a decision about new or renamed items or topics excludes.

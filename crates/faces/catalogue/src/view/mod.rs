@@ -39,8 +39,10 @@ use event::{Fact, OrderRefused};
 use staged::StagedChanges;
 use std::io;
 use std::sync::Arc;
+use wellspring_host::view::contract::{
+    ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View,
+};
 use wellspring_types::{Event, Position, Query};
-use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The view's writing side.
 pub(crate) struct Catalogue {

@@ -18,8 +18,8 @@ use super::rules;
 use super::state::{Folded, State, Topic};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use wellspring_views::view::SnapshotFault;
-use wellspring_views::view::packed::{Input, put, put_bytes};
+use wellspring_host::view::contract::SnapshotFault;
+use wellspring_host::view::contract::packed::{Input, put, put_bytes};
 
 /// Items written at a time under the lock.
 const ITEMS_AT_A_TIME: usize = 256;

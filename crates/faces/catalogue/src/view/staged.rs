@@ -7,8 +7,8 @@ use super::event::{Fact, ItemId, TopicId};
 use super::item::{Change, Item, ItemState};
 use super::state::State;
 use std::collections::HashMap;
+use wellspring_host::view::contract::Ticket;
 use wellspring_types::Position;
-use wellspring_views::view::Ticket;
 
 /// Pending decisions.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use super::event::{COMMANDED, Change, DefinedData, write};
 use super::state::{Connector, ConnectorKey, Connectors, Origin};
 use serde_json::Value;
+use wellspring_host::view::contract::Decision;
 use wellspring_types::{HistoryId, Position, QueryItem};
-use wellspring_views::view::Decision;
 
 /// Most connectors.
 pub(crate) const MAX_CONNECTORS: usize = 64;

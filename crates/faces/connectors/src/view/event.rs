@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use wellspring_connectors::Cursor;
+use wellspring_host::view::contract::{LogEvent, event, json};
 use wellspring_types::{Event, HistoryId, Position};
-use wellspring_views::view::{LogEvent, event, json};
 
 /// A connector was created or redefined.
 const DEFINED: &str = "ConnectorDefined";

@@ -13,8 +13,8 @@ pub(crate) use state::{Connector, ConnectorKey, ConnectorKind, Connectors, Origi
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_host::view::contract::{Decision, LogEvent, SnapshotFault, Ticket, View};
 use wellspring_types::Query;
-use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The fold, shared with its readers.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 
 use super::visit::Visit;
 use super::visitor::{VisitorKey, VisitorKeys, VisitorNames};
+use crate::view::Code;
+use crate::view::event::{CLICKED, CLICKED_TAG};
 use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_host::ingest::Intake;
 use wellspring_log::batcher::EventTemplate;
 use wellspring_types::Invalid;
-use wellspring_views::links::Code;
-use wellspring_views::links::event::{CLICKED, CLICKED_TAG};
 
 /// A serving thread's clicks.
 #[derive(Clone)]

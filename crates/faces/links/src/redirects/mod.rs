@@ -20,12 +20,12 @@ pub(crate) use refusal::{deleted, unknown, unknown_to_visitors, with_error};
 pub(crate) use visit::{ClickHeaders, Visit};
 pub(crate) use visitor::{VisitorKeys, kept_file as visitor_key_file};
 
+use crate::view::{Context, Links, TargetRule};
 use std::sync::Arc;
 use wellspring_host::names::MAIN;
 use wellspring_host::node::Node;
 use wellspring_host::setup::SetupError;
 use wellspring_host::view::ViewSlot;
-use wellspring_views::links::{Context, Links, TargetRule};
 
 /// Attaches the view of links to the log `main`, each time that log is opened. `targets` decides
 /// which targets are allowed, `reserved` which words cannot be codes.

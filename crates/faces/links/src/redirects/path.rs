@@ -5,6 +5,7 @@ use super::refusal::{of_lookup, with_error};
 use super::visit::{ClickHeaders, Visit};
 use super::{REDIRECT_CACHING, VisitorKeys};
 use crate::problems;
+use crate::view::{Code, Links, Lookup, MAX_CODE_CHARS, RecentLink};
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -18,7 +19,6 @@ use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::Clock;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Links, Lookup, MAX_CODE_CHARS, RecentLink};
 
 /// The form of a redirect, by index.
 const FOUND: usize = 0;
@@ -214,10 +214,10 @@ mod tests {
     use wellspring_host::http::server::Server;
     use wellspring_host::names::MAIN;
     use wellspring_host::view::all_stored;
+    use wellspring_host::view::contract::View as _;
     use wellspring_log::ReadOptions;
     use wellspring_log::batcher::EventTemplate;
     use wellspring_types::Query;
-    use wellspring_views::view::View as _;
 
     const SOON: Duration = Duration::from_secs(20);
 

@@ -1,9 +1,9 @@
 //! The answers for codes without a target, in the format of link shorteners.
 
 use crate::problems;
+use crate::view::{Code, Lookup};
 use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_views::links::{Code, Lookup};
 
 /// Adds the member `error` for the clients of link shorteners.
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {

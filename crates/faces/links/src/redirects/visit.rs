@@ -1,8 +1,8 @@
 //! The record of a visit, from its request.
 
 use super::visitor::VisitorName;
+use crate::view::{agent, referrer};
 use wellspring_host::wire::json::push_string;
-use wellspring_views::links::{agent, referrer};
 
 /// Header values about the visitor, as sent.
 #[derive(Debug, Default)]

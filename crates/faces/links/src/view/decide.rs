@@ -1,0 +1,478 @@
+//! The decision: which events a command results in, given the folded state and the decisions that
+//! are not folded yet.
+
+use super::apply::{tags_are_fine, time_is_fine};
+use super::clicks::Clicks;
+use super::event::{
+    CLICKED, CLICKED_TAG, CREATED, ChangedData, CodeOrigin, CreatedData, DELETED, FOUND, Fact, Key,
+    LINK_TAG, OPENED, OPENED_TAG,
+};
+use super::record::Status;
+use super::state::{CodeOrder, Folded};
+use super::url::{self, UrlFault};
+use super::{Code, TargetRule, digest};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use wellspring_host::view::contract::{Decision, LogEvent, Ticket, event};
+use wellspring_types::{Event, QueryItem};
+
+/// How a link gets its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// The next code of the permuted counter.
+    Automatic,
+    /// The code that the client chose.
+    Alias(Code),
+    /// A code derived from the URL: the same URL always gets the same code.
+    Deterministic,
+}
+
+/// A link to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    /// Its target, already checked by [`url::check`].
+    pub url: String,
+    /// How it gets its code.
+    pub naming: Naming,
+    /// Expiry, µs since 1970 UTC.
+    pub expires_at_us: Option<u64>,
+    /// How often it may be followed, from once.
+    pub max_clicks: Option<u32>,
+    /// At most [`MAX_TAGS`](super::MAX_TAGS), all different.
+    pub tags: Vec<String>,
+}
+
+/// A change to a link; `None` leaves a property unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The link.
+    pub code: Code,
+    /// The new target.
+    pub url: Option<String>,
+    /// Whether it redirects.
+    pub enabled: Option<bool>,
+    /// The new expiry; `Some(None)`: never.
+    pub expires_at_us: Option<Option<u64>>,
+    /// How often it may be followed, clicks so far included; `Some(None)`: any number of times.
+    pub max_clicks: Option<Option<u32>>,
+    /// All its tags from now on.
+    pub tags: Option<Vec<String>>,
+}
+
+/// A change requested by a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Creates a link.
+    Create(Create),
+    /// Changes a link.
+    Change(Change),
+    /// Deletes a link permanently.
+    Delete {
+        /// The link.
+        code: Code,
+    },
+    /// Follows a link that may be followed a number of times only.
+    Click {
+        /// The link.
+        code: Code,
+        /// The data of the click's event.
+        data: Vec<u8>,
+    },
+}
+
+/// Number of candidate codes tried for a deterministic link. By chance hardly any URL needs a
+/// third, but an attacker can compute the codes and take them, and the search runs under a lock.
+const MOST_CANDIDATES: usize = 64;
+
+/// Inputs of a decision that are not in any event.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// A random key for the permutation of codes, used if the log has none yet.
+    pub key: Key,
+    /// Whether a word is reserved and cannot be an alias.
+    pub reserved: fn(&str) -> bool,
+    /// Which targets are allowed. Applied when a link is folded.
+    pub targets: TargetRule,
+}
+
+/// The result of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The link was created.
+    Created(Code),
+    /// The link existed already.
+    Existing(Code),
+    /// The link is as the command wants it.
+    Changed(Code),
+    /// The link was deleted.
+    Deleted(Code),
+    /// The link was followed.
+    Clicked(Code),
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A link has, or had, this alias.
+    AliasTaken(Code),
+    /// The alias is a word that the server reserves.
+    Reserved(Code),
+    /// No link has this code.
+    Unknown(Code),
+    /// The link was deleted.
+    Deleted(Code),
+    /// The link has been followed as often as it may be.
+    UsedUp(Code),
+    /// The URL is not allowed for a link.
+    Url(UrlFault),
+    /// There are too many tags, one is too long, or one is repeated.
+    Tags,
+    /// The expiry is later than the year 9999.
+    TooLate,
+    /// Every code is taken.
+    Exhausted,
+    /// The first `MOST_CANDIDATES` codes derived from the URL are taken.
+    CandidatesTaken,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
+            Refusal::Reserved(code) => write!(f, "the alias {code} is reserved; choose another"),
+            Refusal::Unknown(code) => write!(f, "no link has the code {code}"),
+            Refusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
+            Refusal::UsedUp(code) => {
+                write!(f, "the link {code} has been followed as often as it may be")
+            }
+            Refusal::Url(fault) => fault.fmt(f),
+            Refusal::Tags => write!(
+                f,
+                "a link has at most {} different tags of at most {} bytes, without control characters",
+                super::MAX_TAGS,
+                super::MAX_TAG_BYTES
+            ),
+            Refusal::TooLate => f.write_str("a link must expire before the year 10000, or never"),
+            Refusal::Exhausted => f.write_str("all codes are in use"),
+            Refusal::CandidatesTaken => write!(
+                f,
+                "the first {MOST_CANDIDATES} codes derived from this URL are taken by other links; \
+                 choose an alias or omit deterministic"
+            ),
+        }
+    }
+}
+
+/// A link's state once a pending decision is folded.
+#[derive(Debug, Clone)]
+struct Pending {
+    ticket: Ticket,
+    url: String,
+    deleted: bool,
+}
+
+/// The decisions that are not folded yet.
+#[derive(Debug, Default)]
+pub struct Staged {
+    opened: Option<(Ticket, CodeOrder)>,
+    next: u64,
+    /// Each link's pending decisions, oldest first.
+    links: HashMap<Code, Vec<Pending>>,
+    /// Each link's pending clicks.
+    clicks: HashMap<Code, Vec<Ticket>>,
+    of_ticket: HashMap<Ticket, Vec<Code>>,
+}
+
+/// A link as a decision sees it.
+struct LinkState {
+    url: String,
+    deleted: bool,
+}
+
+/// The folded state with the pending decisions on top.
+struct ExpectedState<'a> {
+    folded: &'a Folded,
+    staged: &'a Staged,
+}
+
+impl ExpectedState<'_> {
+    fn link(&self, code: Code) -> Option<LinkState> {
+        if let Some(Pending { url, deleted, .. }) = self.staged.last(code) {
+            return Some(LinkState { url: url.clone(), deleted: *deleted });
+        }
+        let record = self.folded.record(self.folded.find(code)?)?;
+        Some(LinkState { url: record.url, deleted: record.status == Status::Deleted })
+    }
+
+    fn is_taken(&self, code: Code) -> bool {
+        self.staged.links.contains_key(&code) || self.folded.find(code).is_some()
+    }
+
+    fn alive(&self, code: Code) -> Result<LinkState, Refusal> {
+        let seen = self.link(code).ok_or(Refusal::Unknown(code))?;
+        if seen.deleted { Err(Refusal::Deleted(code)) } else { Ok(seen) }
+    }
+}
+
+/// The event that records an outcome without a change of its own; only `Existing` needs one.
+pub(super) fn remember(outcome: Outcome) -> Option<Event> {
+    match outcome {
+        Outcome::Existing(code) => Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}")),
+        Outcome::Created(_) | Outcome::Changed(_) | Outcome::Deleted(_) | Outcome::Clicked(_) => {
+            None
+        }
+    }
+}
+
+pub(super) fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+    if event.event_type() == FOUND {
+        let code = event.tags().find_map(|tag| tag.strip_prefix(LINK_TAG))?;
+        return Code::parse(code.as_bytes()).map(Outcome::Existing);
+    }
+    match Fact::of(event.event_type(), event.tags(), event.data())? {
+        Fact::Created(code, _) => Some(Outcome::Created(code)),
+        Fact::Changed(code, _) => Some(Outcome::Changed(code)),
+        Fact::Deleted(code) => Some(Outcome::Deleted(code)),
+        Fact::Opened(_) | Fact::Clicked(..) => None,
+    }
+}
+
+pub(super) fn decide(
+    folded: &Folded,
+    staged: &Staged,
+    context: &Context,
+    command: &Command,
+) -> Result<Decision<Outcome>, Refusal> {
+    let ahead = ExpectedState { folded, staged };
+    match command {
+        Command::Create(create) => decide_create(&ahead, context, create),
+        Command::Change(change) => decide_change(&ahead, change),
+        Command::Click { code, data } => decide_click(&ahead, *code, data),
+        Command::Delete { code } => {
+            ahead.alive(*code)?;
+            Ok(Decision {
+                events: vec![Fact::Deleted(*code).to_event()],
+                unless: vec![deleted(*code)],
+                outcome: Outcome::Deleted(*code),
+            })
+        }
+    }
+}
+
+/// One more click, if the clicks that are folded or pending leave one.
+fn decide_click(
+    ahead: &ExpectedState<'_>,
+    code: Code,
+    data: &[u8],
+) -> Result<Decision<Outcome>, Refusal> {
+    ahead.alive(code)?;
+    let folded = ahead.folded;
+    let link = folded.find(code).ok_or(Refusal::Unknown(code))?;
+    let most = folded.record(link).and_then(|record| record.max_clicks);
+    let pending = ahead.staged.clicks.get(&code).map_or(0, Vec::len) as u64;
+    let clicks = folded.clicks(link).map_or(0, Clicks::total) + pending;
+    if most.is_some_and(|most| clicks >= most.into()) {
+        return Err(Refusal::UsedUp(code));
+    }
+    let click = event(CLICKED, vec![format!("{CLICKED_TAG}{code}")], data.to_vec());
+    Ok(Decision {
+        events: vec![click],
+        unless: vec![deleted(code)],
+        outcome: Outcome::Clicked(code),
+    })
+}
+
+/// Concurrent changes are harmless, but nothing may follow a deletion.
+fn deleted(code: Code) -> QueryItem {
+    QueryItem::new(&[DELETED], &[&format!("{LINK_TAG}{code}")])
+}
+
+/// Refuses values that the fold would ignore.
+fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Result<(), Refusal> {
+    if let Some(text) = url {
+        url::check(text).map_err(Refusal::Url)?;
+    }
+    if !tags_are_fine(tags) {
+        return Err(Refusal::Tags);
+    }
+    if !time_is_fine(expires_at_us) {
+        return Err(Refusal::TooLate);
+    }
+    Ok(())
+}
+
+fn decide_change(ahead: &ExpectedState<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
+    let Change { code, url, enabled, expires_at_us, max_clicks, tags } = change;
+    ahead.alive(*code)?;
+    check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
+    let data = ChangedData {
+        url: url.as_deref().map(Cow::Borrowed),
+        enabled: *enabled,
+        expires_at_us: *expires_at_us,
+        max_clicks: *max_clicks,
+        tags: tags.clone(),
+    };
+    let nothing = data == ChangedData::default();
+    let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
+    let unless = if nothing { Vec::new() } else { vec![deleted(*code)] };
+    Ok(Decision { events, unless, outcome: Outcome::Changed(*code) })
+}
+
+fn decide_create(
+    ahead: &ExpectedState<'_>,
+    context: &Context,
+    create: &Create,
+) -> Result<Decision<Outcome>, Refusal> {
+    check(Some(&create.url), &create.tags, create.expires_at_us)?;
+    let mut unless = Vec::with_capacity(2);
+    let mut events = Vec::with_capacity(2);
+    let (code, number, chosen) = match create.naming {
+        Naming::Alias(code) if (context.reserved)(&code.as_text()) => {
+            return Err(Refusal::Reserved(code));
+        }
+        Naming::Alias(code) if ahead.is_taken(code) => return Err(Refusal::AliasTaken(code)),
+        Naming::Alias(code) => (code, None, CodeOrigin::Alias),
+        Naming::Automatic => {
+            let fresh;
+            let opened = match (ahead.folded.opened.get(), &ahead.staged.opened) {
+                (Some(opened), _) | (None, Some((_, opened))) => opened,
+                (None, None) => {
+                    fresh = CodeOrder::new(context.key);
+                    events.push(Fact::Opened(context.key).to_event());
+                    unless.push(QueryItem::new(&[OPENED], &[OPENED_TAG]));
+                    &fresh
+                }
+            };
+            let (code, number) = next_code(ahead, context, opened)?;
+            (code, Some(number), CodeOrigin::Automatic)
+        }
+        Naming::Deterministic => match deterministic(ahead, context, &create.url)? {
+            Deterministic::Free(code) => (code, None, CodeOrigin::Deterministic),
+            Deterministic::There(code) => {
+                let outcome = Outcome::Existing(code);
+                return Ok(Decision { events, unless, outcome });
+            }
+        },
+    };
+    let data = CreatedData {
+        url: create.url.as_str().into(),
+        number,
+        chosen,
+        expires_at_us: create.expires_at_us,
+        max_clicks: create.max_clicks,
+        tags: create.tags.clone(),
+    };
+    events.push(Fact::Created(code, data).to_event());
+    unless.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
+    Ok(Decision { events, unless, outcome: Outcome::Created(code) })
+}
+
+/// The next free automatic code and its counter.
+fn next_code(
+    ahead: &ExpectedState<'_>,
+    context: &Context,
+    opened: &CodeOrder,
+) -> Result<(Code, u64), Refusal> {
+    let next = ahead.folded.next.load(Ordering::Acquire).max(ahead.staged.next);
+    for number in next.. {
+        let code = opened.permutation.code(number).ok_or(Refusal::Exhausted)?;
+        if !(context.reserved)(&code.as_text()) && !ahead.is_taken(code) {
+            return Ok((code, number));
+        }
+    }
+    Err(Refusal::Exhausted)
+}
+
+enum Deterministic {
+    Free(Code),
+    There(Code),
+}
+
+/// The URL's first code that already leads there or is free. A deleted link's code never becomes
+/// free.
+fn deterministic(
+    ahead: &ExpectedState<'_>,
+    context: &Context,
+    url: &str,
+) -> Result<Deterministic, Refusal> {
+    for code in digest::candidates(url).take(MOST_CANDIDATES) {
+        match ahead.link(code) {
+            None if (context.reserved)(&code.as_text()) => {}
+            None => return Ok(Deterministic::Free(code)),
+            Some(seen) if seen.url == url && !seen.deleted => {
+                return Ok(Deterministic::There(code));
+            }
+            Some(_) => {}
+        }
+    }
+    Err(Refusal::CandidatesTaken)
+}
+
+impl Staged {
+    /// The latest pending decision about a link.
+    fn last(&self, code: Code) -> Option<&Pending> {
+        self.links.get(&code)?.last()
+    }
+
+    pub(super) fn stage(&mut self, decision: &Decision<Outcome>, ticket: Ticket) {
+        for event in &decision.events {
+            let tags = event.tags.iter().map(String::as_str);
+            match Fact::of(&event.event_type, tags, &event.data) {
+                Some(Fact::Opened(key)) => self.opened = Some((ticket, CodeOrder::new(key))),
+                Some(Fact::Created(code, created)) => {
+                    let number = created.number.map_or(0, |number| number + 1);
+                    self.next = self.next.max(number);
+                    let url = created.url.into_owned();
+                    self.put(code, Pending { ticket, url, deleted: false });
+                }
+                Some(Fact::Changed(code, ChangedData { url: Some(url), .. })) => {
+                    let url = url.into_owned();
+                    self.put(code, Pending { ticket, url, deleted: false });
+                }
+                Some(Fact::Deleted(code)) => {
+                    self.put(code, Pending { ticket, url: String::new(), deleted: true });
+                }
+                Some(Fact::Clicked(code, _)) => {
+                    self.of_ticket.entry(ticket).or_default().push(code);
+                    self.clicks.entry(code).or_default().push(ticket);
+                }
+                // Nothing else that changes matters to a decision.
+                Some(Fact::Changed(..)) | None => {}
+            }
+        }
+    }
+
+    fn put(&mut self, code: Code, pending: Pending) {
+        self.of_ticket.entry(pending.ticket).or_default().push(code);
+        self.links.entry(code).or_default().push(pending);
+    }
+
+    pub(super) fn settle(&mut self, ticket: Ticket) {
+        for code in self.of_ticket.remove(&ticket).unwrap_or_default() {
+            // Other pending decisions about the link stay, even earlier ones: this one may have
+            // been discarded.
+            if let Entry::Occupied(mut link) = self.links.entry(code) {
+                link.get_mut().retain(|pending| pending.ticket != ticket);
+                if link.get().is_empty() {
+                    link.remove();
+                }
+            }
+            if let Entry::Occupied(mut clicks) = self.clicks.entry(code) {
+                clicks.get_mut().retain(|pending| *pending != ticket);
+                if clicks.get().is_empty() {
+                    clicks.remove();
+                }
+            }
+        }
+        if self.opened.as_ref().is_some_and(|(opened, _)| *opened == ticket) {
+            self.opened = None;
+        }
+        if self.of_ticket.is_empty() {
+            // Numbers of discarded decisions become free again.
+            self.next = 0;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The view of links: codes and their order, valid targets, lists of hosts, what a click's headers
+//! say of the visitor; and its decisions, fold and queries.
+//!
+//! A link is a row of words in an array that never moves. A change is written to another place and
+//! published by moving one pointer, and the old place is reused, so a reader checks the pointer
+//! before and after (`state`, `places`). An automatic code is a permuted counter, so the code
+//! itself leads to the place of its link; all others are looked up by name (`names`). Repeated
+//! look-ups of one link skip both (`Folded::lookup_near`).
+
+pub mod agent;
+mod answer;
+mod apply;
+mod clicks;
+pub mod code;
+mod decide;
+mod digest;
+pub mod event;
+pub mod hosts;
+mod names;
+pub mod permutation;
+mod places;
+mod record;
+pub mod referrer;
+mod snapshot;
+mod state;
+mod target_rule;
+mod top;
+pub mod url;
+mod visitors;
+
+pub use agent::Agent;
+pub use answer::{
+    Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats, StatsRequest,
+};
+pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
+pub use decide::{Change, Command, Context, Create, Naming, Outcome, Refusal, Staged};
+pub use hosts::{HostVerdict, Policy};
+pub use permutation::Permutation;
+pub use record::Status;
+pub use referrer::ReferrerHost;
+pub use state::{Folded, Links, Lookup, RecentLink};
+pub use target_rule::{TargetRule, TargetVerdict};
+pub use url::{MAX_URL_CHARS, Target, UrlFault};
+
+use std::io;
+use std::sync::Arc;
+use wellspring_host::view::contract::{Decision, LogEvent, SnapshotFault, Ticket, View};
+use wellspring_types::{Event, Query};
+
+/// Maximum number of tags of a link.
+pub const MAX_TAGS: usize = 16;
+/// Maximum length of a link's tag, in bytes of UTF-8.
+pub const MAX_TAG_BYTES: usize = 64;
+
+impl View for Links {
+    const NAME: &'static str = "links";
+    const VERSION: u32 = 2;
+
+    type Folded = Folded;
+    type Staged = Staged;
+    type Command = Command;
+    type Context = Context;
+    type Outcome = Outcome;
+    type Refusal = Refusal;
+
+    fn new() -> Links {
+        Links::default()
+    }
+
+    fn begin(context: &Context) -> Links {
+        Links::with_rule(context.targets.clone())
+    }
+
+    fn resume(context: &Context, input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
+        snapshot::decode(input, context.targets.clone())
+    }
+
+    fn concern() -> Query {
+        let types = [event::OPENED, event::CREATED, event::CHANGED, event::DELETED, event::CLICKED];
+        Query::item(&types, &[])
+    }
+
+    fn folded(&self) -> &Arc<Folded> {
+        &self.folded
+    }
+
+    fn apply(&mut self, event: &impl LogEvent) {
+        self.fold(event);
+    }
+
+    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+        decide::outcome(event)
+    }
+
+    fn remember(outcome: &Outcome) -> Option<Event> {
+        decide::remember(*outcome)
+    }
+
+    fn decide(
+        folded: &Folded,
+        staged: &Staged,
+        context: &Context,
+        command: &Command,
+    ) -> Result<Decision<Outcome>, Refusal> {
+        decide::decide(folded, staged, context, command)
+    }
+
+    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+        staged.stage(decision, ticket);
+    }
+
+    fn settle(staged: &mut Staged, ticket: Ticket) {
+        staged.settle(ticket);
+    }
+
+    fn encode(folded: &Folded, out: &mut impl io::Write) -> io::Result<()> {
+        snapshot::encode(folded, out)
+    }
+
+    fn decode(input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
+        snapshot::decode(input, TargetRule::default())
+    }
+}
