@@ -38,7 +38,7 @@ def is_test(path):
     parts = path.split("/")
     name = parts[-1].removesuffix(".rs")
     return (not path.startswith(PRODUCT) or "src" not in parts or "tests" in parts or "examples" in parts
-            or "conformance" in parts or name.endswith("_tests") or name in ("tests", "testing"))
+            or "log-conformance" in parts or name.endswith("_tests") or name in ("tests", "testing"))
 
 
 def without_tests(lines):

@@ -4,9 +4,9 @@
 use std::time::Duration;
 use wellspring_host::cluster::ClusterKey;
 use wellspring_host::cluster::sealed_log::{OVERHEAD_BYTES, SealedLog};
-use wellspring_log::conformance::{Harness, JournalUnderTest, SharedNodes};
 use wellspring_log::shared::simulated::{Settings, SimulatedLog};
 use wellspring_log::shared::{SharedLimits, SharedLog};
+use wellspring_log_conformance::{Harness, JournalUnderTest, SharedNodes};
 
 /// Long enough that a busy machine does not pass for a silent leader too often.
 const LEAD_TIMEOUT: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ impl JournalUnderTest for Sealed {
     }
 }
 
-wellspring_log::conformance_tests! {
+wellspring_log_conformance::conformance_tests! {
     journal: Sealed,
     delayed_barriers: no("when a batch is durable is the shared log's to say"),
     disk_faults: yes,

@@ -37,8 +37,6 @@
 mod amount;
 mod append;
 pub mod batcher;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod extent;
 mod feed;

@@ -1,9 +1,9 @@
 //! The suite over files on a simulated disk with power losses.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use wellspring_log::conformance::{Harness, JournalUnderTest};
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Log, OpenError, Options};
+use wellspring_log_conformance::{Harness, JournalUnderTest};
 
 struct Files;
 
@@ -36,7 +36,7 @@ impl Harness for Disk {
     }
 }
 
-wellspring_log::conformance_tests! {
+wellspring_log_conformance::conformance_tests! {
     journal: Files,
     delayed_barriers: yes,
     disk_faults: yes,

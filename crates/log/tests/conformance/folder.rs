@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use tempfile::TempDir;
-use wellspring_log::conformance::{Harness, JournalUnderTest};
 use wellspring_log::storage::{DiskStorage, Storage, StorageFile};
 use wellspring_log::{Log, OpenError, Options};
+use wellspring_log_conformance::{Harness, JournalUnderTest};
 
 struct Folders;
 
@@ -158,7 +158,7 @@ impl StorageFile for OpenFile {
     }
 }
 
-wellspring_log::conformance_tests! {
+wellspring_log_conformance::conformance_tests! {
     journal: Folders,
     delayed_barriers: yes,
     disk_faults: no("a disk of the system's is not filled up; the simulated one is"),

@@ -1,7 +1,7 @@
 //! The list of tests equals the documented one.
 
 use std::collections::BTreeSet;
-use wellspring_log::conformance::{suite, table};
+use wellspring_log_conformance::{suite, table};
 
 #[test]
 fn the_table_in_the_documentation_is_the_list() {

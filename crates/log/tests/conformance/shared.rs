@@ -2,9 +2,9 @@
 //! worst.
 
 use std::time::Duration;
-use wellspring_log::conformance::{Harness, JournalUnderTest, SharedNodes};
 use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::{Faults, Settings, SimulatedLog};
+use wellspring_log_conformance::{Harness, JournalUnderTest, SharedNodes};
 
 /// Long enough that a busy machine is rarely mistaken for a silent leader.
 const LEAD_TIMEOUT: Duration = Duration::from_millis(500);
@@ -54,7 +54,7 @@ impl JournalUnderTest for Faulty {
 mod one_node {
     use super::Simulated;
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: Simulated { nodes: 1 },
         delayed_barriers: no("when a batch is durable is the shared log's to say"),
         disk_faults: yes,
@@ -65,7 +65,7 @@ mod one_node {
 mod three_nodes {
     use super::Simulated;
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: Simulated { nodes: 3 },
         delayed_barriers: no("when a batch is durable is the shared log's to say"),
         disk_faults: yes,
@@ -76,7 +76,7 @@ mod three_nodes {
 mod three_nodes_faulty_engine {
     use super::Faulty;
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: Faulty { window: 5, compares: false },
         delayed_barriers: no("when a batch is durable is the shared log's to say"),
         disk_faults: yes,
@@ -87,7 +87,7 @@ mod three_nodes_faulty_engine {
 mod three_nodes_faulty_engine_that_compares {
     use super::Faulty;
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: Faulty { window: 1, compares: true },
         delayed_barriers: no("when a batch is durable is the shared log's to say"),
         disk_faults: yes,

@@ -1,6 +1,6 @@
 //! The suite's oracle, and logs on a simulated disk.
 
-pub use wellspring_log::conformance::oracle::*;
+pub use wellspring_log_conformance::oracle::*;
 
 use std::sync::Arc;
 use wellspring_log::storage::simulated::SimulatedStorage;

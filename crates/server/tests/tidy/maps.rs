@@ -38,7 +38,7 @@ fn sources_of_tests() -> String {
     let mut add = |path: &Path, content: &str| {
         let of_tests =
             path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-        let rooms_of_tests = ["tests", "conformance"];
+        let rooms_of_tests = ["tests", "log-conformance"];
         let in_tests = |part: &std::ffi::OsStr| rooms_of_tests.iter().any(|room| part == *room);
         if of_tests || path.components().any(|part| in_tests(part.as_os_str())) {
             sources.push_str(content);

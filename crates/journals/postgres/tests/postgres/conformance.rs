@@ -3,7 +3,7 @@
 use crate::reader::Reader;
 use crate::server::{Server, new_log, server};
 use std::time::Duration;
-use wellspring_log::conformance::{Harness, JournalUnderTest, SharedNodes};
+use wellspring_log_conformance::{Harness, JournalUnderTest, SharedNodes};
 
 const LEAD_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -34,8 +34,8 @@ fn the_rows_are_what_counts_after_the_lead_went_round() {
         return;
     };
     let journal = Postgres { server, nodes: 3, logs: "round" };
-    wellspring_log::conformance::leadership::one_wins_each_key_while_the_lead_goes_round(&journal);
-    wellspring_log::conformance::leadership::of_offers_lost_doubled_and_late_each_counts_once_or_never(
+    wellspring_log_conformance::leadership::one_wins_each_key_while_the_lead_goes_round(&journal);
+    wellspring_log_conformance::leadership::of_offers_lost_doubled_and_late_each_counts_once_or_never(
         &journal,
     );
     let names = "SELECT log FROM wellspring.ws_end WHERE log LIKE 'round-%' AND rows_head > 0";
@@ -68,7 +68,7 @@ macro_rules! over {
 mod one_node {
     use super::{Postgres, server};
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: over!(1),
         delayed_barriers: no("when a batch is durable is the server's to say"),
         disk_faults: yes,
@@ -79,7 +79,7 @@ mod one_node {
 mod three_nodes {
     use super::{Postgres, server};
 
-    wellspring_log::conformance_tests! {
+    wellspring_log_conformance::conformance_tests! {
         journal: over!(3),
         delayed_barriers: no("when a batch is durable is the server's to say"),
         disk_faults: yes,

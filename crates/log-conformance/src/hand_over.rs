@@ -1,21 +1,22 @@
 //! Batchers on every node, of which one leads at a time: everything accepted is stored once, in
 //! each producer's order.
 
-use super::coins::Coins;
-use super::leadership::while_the_lead_goes_round;
-use super::nodes::Deadline;
-use super::oracle::read_all;
-use super::sent::numbered;
-use super::{JournalUnderTest, Nodes, OnTheWay, histories};
-use crate::batcher::{
-    Batcher, EventTemplate, HandOver, HandOverOutcome, HandedPiece, Options as Batching,
-};
-use crate::threads::{self, lock};
-use crate::{Log, Options, Role};
+use crate::coins::Coins;
+use crate::harness::histories;
+use crate::leadership::while_the_lead_goes_round;
+use crate::link::locked;
+use crate::nodes::Deadline;
+use crate::oracle::read_all;
+use crate::sent::numbered;
+use crate::{JournalUnderTest, Nodes, OnTheWay};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wellspring_log::batcher::{
+    Batcher, EventTemplate, HandOver, HandOverOutcome, HandedPiece, Options as Batching,
+};
+use wellspring_log::{Log, Options, Role};
 use wellspring_types::DataKind;
 
 /// Producers per node, and events per producer.
@@ -57,14 +58,15 @@ impl Network {
         }
     }
 
+    #[allow(clippy::disallowed_methods)] // of a test
     fn deliver_late(&mut self, log: Log, piece: HandedPiece<'_>) {
         let (records, events, key) = (piece.records.to_vec(), piece.events, piece.key);
         let pause = Duration::from_millis(self.coins.below(60));
-        let late = threads::spawn("late", move || {
+        let late = std::thread::spawn(move || {
             std::thread::sleep(pause);
             let _ = deliver(&log, &HandedPiece { records: &records, events, key }, ANSWER);
         });
-        lock(&self.late).push(late.expect("the system gives a thread to a test"));
+        locked(&self.late).push(late);
     }
 }
 
@@ -145,7 +147,7 @@ pub fn what_is_handed_over_is_stored_once_and_in_order(journal: &dyn JournalUnde
             });
         });
         store_all(&nodes, &batchers);
-        let late = std::mem::take(&mut *lock(&late));
+        let late = std::mem::take(&mut *locked(&late));
         late.into_iter().for_each(|late| late.join().expect("it does not panic"));
         check(&nodes);
     }

@@ -1,7 +1,7 @@
 //! The slow, obvious log: a vector of events, with every query a scan.
 
-use crate::{Append, Events, Log, Options, ReadError, ReadOptions};
 use wellspring_format::{EncodedEvents, RecordView};
+use wellspring_log::{Append, Events, Log, Options, ReadError, ReadOptions};
 use wellspring_types::{AppendCondition, Conflict, Event, Position, Query, QueryItem, limits};
 
 /// An event as returned by a read.

@@ -1,14 +1,15 @@
 //! Power loss at any moment, on a disk that randomly keeps or loses every unsynced sector:
 //! acknowledged events survive, others exist completely or not at all, positions stay dense.
 
-use super::coins::Coins;
-use super::oracle::{append, largest_query, read_all, small_segments};
-use super::{JournalUnderTest, Nodes, histories};
-use crate::storage::simulated::{Faults, SimulatedStorage};
-use crate::{Append, AppendError, Appended, Log, Options, Sync};
+use crate::coins::Coins;
+use crate::harness::histories;
+use crate::oracle::{append, largest_query, read_all, small_segments};
+use crate::{JournalUnderTest, Nodes};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{Append, AppendError, Appended, Log, Options, Sync};
 use wellspring_patience::PATIENCE;
 use wellspring_types::{AppendCondition, Event, Position, QueryItem};
 

@@ -1,8 +1,8 @@
 //! A subscriber never sees N without all earlier matches, and misses or repeats nothing, across
 //! restarts of the log and of itself.
 
-use super::oracle::{append, small_segments};
-use super::{JournalUnderTest, Nodes};
+use crate::oracle::{append, small_segments};
+use crate::{JournalUnderTest, Nodes};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellspring_types::{Event, Query};

@@ -1,9 +1,9 @@
 //! Numbered requests, sent without waiting, and their outcomes.
 
-use super::oracle::{SeenEvent, append, read_all};
-use super::{Nodes, idempotence};
-use crate::{Append, AppendError, Appended, Log};
+use crate::oracle::{SeenEvent, append, read_all};
+use crate::{Nodes, idempotence};
 use std::sync::mpsc::{Receiver, channel};
+use wellspring_log::{Append, AppendError, Appended, Log};
 use wellspring_patience::PATIENCE;
 use wellspring_types::{Event, Position};
 

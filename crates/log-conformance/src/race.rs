@@ -1,10 +1,10 @@
 //! Concurrent conditional appends: exactly one of those that exclude each other wins.
 
-use super::oracle::{append, append_if, largest_query, small_segments};
-use super::{JournalUnderTest, Nodes};
-use crate::{AppendError, Options};
+use crate::oracle::{append, append_if, largest_query, small_segments};
+use crate::{JournalUnderTest, Nodes};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wellspring_log::{AppendError, Options};
 use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 const CONTENDERS: usize = 8;

@@ -1,14 +1,14 @@
 //! The connection of one process to its engine, which a test can cut, delay and falsify; it works
 //! with every engine.
 
-use super::coins::Coins;
-use crate::shared::{
-    Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place, SharedLimits, SharedLog,
-    SharedLogError,
-};
+use crate::coins::Coins;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use wellspring_log::shared::{
+    Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place, SharedLimits, SharedLog,
+    SharedLogError,
+};
 
 /// Offers made by the link itself: those that the process has given up, and repetitions.
 const OWN_OFFERS: u64 = 1 << 63;
@@ -230,7 +230,8 @@ impl Link {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex, even if a test panicked while holding it.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,13 +1,13 @@
 //! The lead moves, and is lost silently: one node leads, a former leader's actions have no effect,
 //! and every client of a live node learns the outcome of its request.
 
-use super::race::race;
-use super::sent::{Outcome, SentAppend, check, keyed, numbered};
-use super::{JournalUnderTest, Nodes, OfferTrouble, OnTheWay, oracle};
-use crate::{Log, Options, Role};
+use crate::race::race;
+use crate::sent::{Outcome, SentAppend, check, keyed, numbered};
+use crate::{JournalUnderTest, Nodes, OfferTrouble, OnTheWay, oracle};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use wellspring_log::{Log, Options, Role};
 use wellspring_types::{AppendCondition, Event, Query};
 
 /// How often another node claims the lead during the work.

@@ -1,17 +1,15 @@
 //! The open nodes of a log under test, and what was acknowledged so far.
 
-use super::{Client, Harness, JournalUnderTest, Link};
-use crate::append::{Append, Appended};
-use crate::error::{AppendError, NotConfirmed};
-use crate::log::Log;
-use crate::options::{Clock, Options, SystemClock};
-use crate::role::Role;
+use crate::{Harness, JournalUnderTest, Link};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use wellspring_log::{
+    Append, AppendError, Appended, Clock, Log, NotConfirmed, Options, Role, SystemClock,
+};
 use wellspring_patience::Patience;
 use wellspring_types::Position;
 
@@ -139,12 +137,6 @@ impl Nodes {
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         let node = (0..self.count()).find(|&node| self.harness.name(node) == name)?;
         self.log(node).map(|_| node)
-    }
-
-    /// A client that appends first at this node, then wherever the lead is.
-    #[must_use]
-    pub fn client(&self, node: usize) -> Client<'_> {
-        Client::at(self, node)
     }
 
     /// Appends, first at the next node in turn, then wherever the lead is; the outcome is definite.

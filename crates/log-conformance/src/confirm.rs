@@ -1,8 +1,8 @@
 //! A confirmed head is the end of the log at any node, and an unknown end is not confirmed.
 
-use super::oracle::small_segments;
-use super::sent::numbered;
-use super::{JournalUnderTest, Nodes, OnTheWay};
+use crate::oracle::small_segments;
+use crate::sent::numbered;
+use crate::{JournalUnderTest, Nodes, OnTheWay};
 use std::time::Duration;
 use wellspring_patience::PATIENCE;
 

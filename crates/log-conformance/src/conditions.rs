@@ -1,11 +1,12 @@
 //! Every verdict equals the oracle's, over random histories with skewed types and tags, in sealed
 //! and active segments, across restarts.
 
-use super::oracle::{Oracle, append, append_if, drain, small_segments};
-use super::{JournalUnderTest, Nodes, histories};
-use crate::{AppendError, Log, Order, ReadOptions};
+use crate::harness::histories;
+use crate::oracle::{Oracle, append, append_if, drain, small_segments};
+use crate::{JournalUnderTest, Nodes};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use wellspring_log::{AppendError, Log, Order, ReadOptions};
 use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 /// Skewed: low numbers are common.

@@ -1,15 +1,13 @@
 //! The nodes of a log over any engine, each with a folder on a simulated disk and a connection to
 //! the engine that can be cut.
 
-use super::coins::Coins;
-use super::{Harness, Link, OnTheWay};
-use crate::error::OpenError;
-use crate::log::Log;
-use crate::options::Options;
-use crate::shared::{SharedLog, SharedOptions};
-use crate::storage::simulated::SimulatedStorage;
+use crate::coins::Coins;
+use crate::{Harness, Link, OnTheWay};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use wellspring_log::shared::{SharedLog, SharedOptions};
+use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::{Log, OpenError, Options};
 
 /// Connects a node, given its number, to the engine.
 type Connect = Box<dyn Fn(usize) -> Box<dyn SharedLog> + Send + Sync>;

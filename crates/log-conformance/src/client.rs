@@ -1,10 +1,9 @@
 //! A client that appends: retries where that helps, at another node if the lead has moved, until
 //! the outcome is known.
 
-use super::Nodes;
-use super::nodes::Deadline;
-use crate::append::{Append, Appended};
-use crate::error::AppendError;
+use crate::Nodes;
+use crate::nodes::Deadline;
+use wellspring_log::{Append, AppendError, Appended};
 
 /// A client of the log, regardless of the leader.
 pub struct Client<'a> {
@@ -12,11 +11,15 @@ pub struct Client<'a> {
     node: usize,
 }
 
-impl<'a> Client<'a> {
-    pub(crate) fn at(nodes: &'a Nodes, node: usize) -> Client<'a> {
-        Client { nodes, node }
+impl Nodes {
+    /// A client that appends first at this node, then wherever the lead is.
+    #[must_use]
+    pub fn client(&self, node: usize) -> Client<'_> {
+        Client { nodes: self, node }
     }
+}
 
+impl Client<'_> {
     /// Appends. Retries, also at another node, whenever the answer says that nothing happened and a
     /// retry helps; so it is safe for any append.
     ///

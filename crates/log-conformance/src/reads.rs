@@ -1,8 +1,8 @@
 //! Reads by position, id, type and tag; figures about terms.
 
-use super::oracle::{append, drain, small_segments};
-use super::{JournalUnderTest, Nodes};
-use crate::{Order, ReadOptions, Snapshot, TermCount, Work};
+use crate::oracle::{append, drain, small_segments};
+use crate::{JournalUnderTest, Nodes};
+use wellspring_log::{Order, ReadOptions, Snapshot, TermCount, Work};
 use wellspring_types::{Event, EventId, Query};
 
 /// It shows what existed when it was taken.

@@ -1,6 +1,6 @@
 //! The list of the suite's tests, from which they are run, documented and expanded.
 
-use super::JournalUnderTest;
+use crate::JournalUnderTest;
 use std::fmt::Write as _;
 
 /// What a test requires of a journal.
@@ -136,9 +136,9 @@ macro_rules! conformance_list {
 
 /// Expands every test of the suite as a `#[test]` of the calling module, for one journal.
 ///
-/// `journal` is an expression that is a [`JournalUnderTest`](crate::conformance::JournalUnderTest).
+/// `journal` is an expression that is a [`JournalUnderTest`](crate::JournalUnderTest).
 /// Each of the other words is `yes`, or `no("…")` with the reason: see
-/// [`Need`](crate::conformance::Need).
+/// [`Need`](crate::Need).
 #[macro_export]
 macro_rules! conformance_tests {
     (
@@ -194,7 +194,7 @@ macro_rules! conformance_functions {
     ({ yes } $journal:tt $group:ident [$($name:ident)*]) => {
         $(#[test]
         fn $name() {
-            $crate::conformance::$group::$name(&$journal);
+            $crate::$group::$name(&$journal);
         })*
     };
     ({ no $why:literal } $journal:tt $group:ident [$($name:ident)*]) => {
@@ -215,7 +215,7 @@ macro_rules! conformance_values {
             group: stringify!($group),
             name: stringify!($name),
             need: needed(stringify!($need)),
-            run: super::$group::$name,
+            run: $crate::$group::$name,
         },)*)*)*]
     };
 }

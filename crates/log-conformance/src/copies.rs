@@ -1,25 +1,25 @@
 //! Each node has a copy, which equals the others, catches up after an absence, is repaired when
 //! damaged, and is left alone if its history differs.
 
-use super::nodes::Deadline;
-use super::oracle::{append, drain, read_all, small_segments};
-use super::sent::{Outcome, SentAppend, check, numbered};
-use super::{JournalUnderTest, Nodes};
-use crate::storage::{Storage, simulated::SimulatedStorage};
-use crate::{AppendError, Log, NotConfirmed, Order, ReadOptions, Role};
+use crate::nodes::Deadline;
+use crate::oracle::{append, drain, read_all, small_segments};
+use crate::sent::{Outcome, SentAppend, check, numbered};
+use crate::{JournalUnderTest, Nodes};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellspring_format::batch::BATCH_HEADER_BYTES;
 use wellspring_format::record::read_u32;
 use wellspring_format::segment::{SEGMENT_HEADER_BYTES, parse_segment_name};
+use wellspring_log::storage::{Storage, simulated::SimulatedStorage};
+use wellspring_log::{AppendError, Log, NotConfirmed, Order, ReadOptions, Role};
 use wellspring_patience::PATIENCE;
 use wellspring_types::{Event, Query};
 
 /// How long a reader waits for a change before it looks again.
 const LOOK: Duration = Duration::from_millis(5);
 
-fn large(number: u64) -> crate::Append {
+fn large(number: u64) -> wellspring_log::Append {
     append(&[Event::json("Large", &["large"], &format!("\"{number} {}\"", "x".repeat(3000)))])
 }
 

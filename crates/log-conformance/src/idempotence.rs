@@ -1,10 +1,10 @@
 //! A retry returns the first answer, any number of times, before and after a restart.
 
-use super::oracle::{append, append_if, read_all, small_segments};
-use super::{JournalUnderTest, Nodes};
-use crate::{Append, AppendError, CommitOn};
+use crate::oracle::{append, append_if, read_all, small_segments};
+use crate::{JournalUnderTest, Nodes};
 use std::sync::mpsc;
 use wellspring_format::RequestKey;
+use wellspring_log::{Append, AppendError, CommitOn};
 use wellspring_types::{AppendCondition, Event, EventId, Query};
 
 pub(super) fn keyed(key: &str, body: u8, events: &[Event]) -> Append {
