@@ -8,7 +8,7 @@ use crate::feed::Feed;
 use crate::head_gate::HeldHeads;
 use crate::histogram::Histogram;
 use crate::index::Terms;
-use crate::journal::Order;
+use crate::journal::LeadOrder;
 use crate::lease::Leases;
 use crate::open;
 use crate::options::{Driver, Options};
@@ -201,7 +201,8 @@ impl Log {
         Ok(Log::of(open::open_shared(storage, options, shared, engine)?))
     }
 
-    fn of((sequencer, thread): open::OpenedLog) -> Log {
+    fn of(opened: open::OpenedLog) -> Log {
+        let (sequencer, thread) = opened;
         let closer = Closer { sequencer: Arc::clone(&sequencer), journal: Mutex::new(thread) };
         Log { sequencer, closer: Arc::new(closer) }
     }
@@ -223,7 +224,7 @@ impl Log {
     /// once it has caught up, and a node with a claim in flight claims again if that one loses. Has
     /// no effect on a log of files.
     pub fn claim_lead(&self) {
-        self.tell(Order::Claim);
+        self.tell(LeadOrder::Claim);
     }
 
     /// Makes this node give up the lead, or a claim that has not been delivered. What is only
@@ -232,10 +233,10 @@ impl Log {
     /// another leader, or for twice the lead timeout. Has no effect if it neither leads nor claims,
     /// or on a log of files.
     pub fn resign(&self) {
-        self.tell(Order::Resign);
+        self.tell(LeadOrder::Resign);
     }
 
-    fn tell(&self, order: Order) {
+    fn tell(&self, order: LeadOrder) {
         if let Some(counters) = &self.sequencer.shared_counters {
             counters.told.tell(order);
             self.sequencer.wake();

@@ -18,7 +18,7 @@ use tokio_postgres::types::ToSql;
 use wellspring_log::RecordView;
 use wellspring_log::shared::Place;
 use wellspring_log::shared::entry::{ClusterId, EntryFault};
-use wellspring_log::shared::rule::{AcceptedBatch, Rule, Verdict};
+use wellspring_log::shared::rule::{AcceptedBatch, EntryEffect, Rule};
 use wellspring_types::DataKind;
 
 /// The rule's state at a place without an incomplete batch.
@@ -91,7 +91,7 @@ impl RowsState {
             };
         }
         Ok(match verdict {
-            Verdict::Accepted(accepted) => Some(accepted),
+            EntryEffect::Accepted(accepted) => Some(accepted),
             _ => None,
         })
     }

@@ -17,7 +17,7 @@ pub(crate) use epoch::{EPOCH_FILE, KeptFile, all_lost, claim_epoch, keep_epoch, 
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
 pub(crate) use shared::{
-    Confirmations, CopyIdentity, JOURNAL_FILE, Order, Origin, SharedCounters, SharedJournal,
+    Confirmations, CopyIdentity, JOURNAL_FILE, LeadOrder, Origin, SharedCounters, SharedJournal,
 };
 
 use crate::role::Role;

@@ -58,7 +58,7 @@ pub(crate) fn open_shared(
         let process = NodeProcess { node: shared.node.clone(), start: shared.start };
         start(&storage, options, recovered, |writer| {
             let journal =
-                SharedJournal::new(engine, writer, folder, clock, shared, (identity, origin));
+                SharedJournal::new(engine, writer, folder, clock, shared, identity, origin);
             StartedJournal {
                 role: Role::CatchingUp { place: journal.place(), end: None },
                 epoch: origin.epoch,

@@ -111,7 +111,7 @@ impl Snapshot {
     }
 
     /// A run and its events after a position; `None` after the last run.
-    fn stretch(&self, number: usize, after: Position) -> Option<(Arc<Run>, Range<u32>)> {
+    fn run_range(&self, number: usize, after: Position) -> Option<(Arc<Run>, Range<u32>)> {
         let run = self.runs().get(number).filter(|s| s.base() <= self.head())?;
         let last = match self.runs().get(number + 1) {
             Some(next) => self.head().min(next.base() - 1),
@@ -127,7 +127,7 @@ impl EventCount {
     /// # Errors
     /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<CountStep, ReadError> {
-        let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
+        let Some((run, range)) = self.snapshot.run_range(self.run, self.after) else {
             return Ok(CountStep::Done(self.counted));
         };
         let step = match &mut self.current {
@@ -166,7 +166,7 @@ impl GroupedCount {
     /// # Errors
     /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<GroupCountStep, ReadError> {
-        let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
+        let Some((run, range)) = self.snapshot.run_range(self.run, self.after) else {
             return Ok(GroupCountStep::Done(std::mem::take(&mut self.groups)));
         };
         let counted = match &mut self.tags {

@@ -167,10 +167,10 @@ impl RunCursor {
             offset = SEGMENT_HEADER_BYTES as u64;
         }
         let segment = &self.run.segments()[self.place];
-        let mut range = self.window.stretch(segment, offset, 4, Hint::Walk)?;
+        let mut range = self.window.locate(segment, offset, 4, Hint::Walk)?;
         if read_u32(&self.window.bytes, range.start) == BATCH_MAGIC {
             offset += BATCH_HEADER_BYTES as u64;
-            range = self.window.stretch(segment, offset, 4, Hint::Walk)?;
+            range = self.window.locate(segment, offset, 4, Hint::Walk)?;
         }
         let len = self.record_len(range.start, offset)?;
         self.take(offset, len, Hint::Walk, next)?;
@@ -227,7 +227,7 @@ impl RunCursor {
             let far = u64::from(offsets[i + ahead.count()]);
             Hint::Span(far.min(offset), far.max(offset))
         };
-        let range = self.window.stretch(&run.segments()[place], offset, 4, hint);
+        let range = self.window.locate(&run.segments()[place], offset, 4, hint);
         let len = self.record_len(range.map_err(CursorFault::Read)?.start, offset);
         let taken = len.and_then(|len| self.take(offset, len, hint, position));
         taken.map_err(CursorFault::Read)?;
@@ -253,7 +253,7 @@ impl RunCursor {
         position: Position,
     ) -> Result<(), ReadError> {
         let segment = &self.run.segments()[self.place];
-        let range = self.window.stretch(segment, offset, len, hint)?;
+        let range = self.window.locate(segment, offset, len, hint)?;
         match RecordView::verify(&self.window.bytes[range.clone()]) {
             Ok(record) if record.position() == position => {
                 self.layout = record.layout();
@@ -286,7 +286,7 @@ enum Hint {
 impl Window {
     /// The location in the window of `len` bytes at `offset` of the segment; reads them if
     /// necessary.
-    fn stretch(
+    fn locate(
         &mut self,
         segment: &OpenSegment,
         offset: u64,

@@ -8,11 +8,11 @@
 
 mod count;
 mod cursor;
+mod position_range;
 mod snapshot;
-mod stretch;
 mod terms;
 
 pub use count::{CountStep, EventCount, GroupCountStep, GroupedCount};
+pub(crate) use position_range::{PositionRange, find_id, find_key};
 pub use snapshot::{Events, Order, ReadOptions, Snapshot};
-pub(crate) use stretch::{Stretch, find_id, find_key};
 pub use terms::TermCount;

@@ -1,7 +1,7 @@
 //! A snapshot of the log, and the cursor over its matching events.
 
 use super::cursor::{CursorFault, RunCursor};
-use super::stretch::{Stretch, find_id};
+use super::position_range::{PositionRange, find_id};
 use crate::error::ReadError;
 use crate::feed::Feed;
 use crate::query::CompiledQuery;
@@ -134,7 +134,7 @@ impl Snapshot {
         id: EventId,
         work: &mut Work,
     ) -> Result<Option<Position>, ReadError> {
-        find_id(&self.runs, &id.0, Stretch { low: 0, high: self.head }, work)
+        find_id(&self.runs, &id.0, PositionRange { low: 0, high: self.head }, work)
     }
 }
 

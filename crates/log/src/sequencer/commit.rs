@@ -432,6 +432,7 @@ impl Sequencer {
         let is_cut = planted(Plant::HalfRequest) && !self.role().leads() && batch.count > 1;
         {
             let _moving = self.options.head_gate.moving();
+            assert!(batch.last() > self.feed.head(), "the head only rises");
             self.durable_end.set(batch.segment_base, batch.end());
             self.feed.advance(batch.last() - u64::from(is_cut));
         }
@@ -482,7 +483,9 @@ impl Sequencer {
         assert_eq!(in_flight.last, batch.last(), "batches are settled in order");
         staging.staged_bytes -= in_flight.body_bytes;
         staging.ingest_bytes -= in_flight.ingest_bytes;
-        debug_assert!(staging.ingest_bytes <= staging.staged_bytes);
+        debug_assert!(staging.ingest_bytes <= staging.staged_bytes, "ingested bytes are staged");
+        let is_empty = staging.queue.is_empty() && staging.in_flight.is_empty();
+        assert!(!is_empty || staging.staged_bytes == 0, "bytes are staged in batches");
         staging.forget_before(batch.segment_base);
         self.mark.set_full(false);
         staging.keep_buffer(batch.bytes);

@@ -7,7 +7,7 @@
 use crate::error::ReadError;
 use crate::index::{ActiveIndex, ActiveQuery, SegmentIndex};
 use crate::query::CompiledQuery;
-use crate::read::Stretch;
+use crate::read::PositionRange;
 use crate::segments::Run;
 use crate::work::{Stopped, Work};
 use std::sync::Arc;
@@ -66,10 +66,10 @@ impl<'c> JudgedCondition<'c> {
     pub(crate) fn judge(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
     ) -> Result<Option<Conflict>, ReadError> {
-        self.first_offence(stretch, |clause, rest| clause.newest(runs, rest, work))
+        self.first_offence(positions, |clause, rest| clause.newest(runs, rest, work))
     }
 
     /// The same for a short range at the end of the log, from memory alone, so that it can run
@@ -80,24 +80,27 @@ impl<'c> JudgedCondition<'c> {
     pub(crate) fn judge_window(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
     ) -> Result<Option<Conflict>, TooMuch> {
-        self.first_offence(stretch, |clause, rest| clause.newest_in_window(runs, rest, work))
+        self.first_offence(positions, |clause, rest| clause.newest_in_window(runs, rest, work))
     }
 
     fn first_offence<E>(
         &mut self,
-        stretch: Stretch,
-        mut newest: impl FnMut(&mut JudgedClause<'c>, Stretch) -> Result<Option<(Position, usize)>, E>,
+        positions: PositionRange,
+        mut newest: impl FnMut(
+            &mut JudgedClause<'c>,
+            PositionRange,
+        ) -> Result<Option<(Position, usize)>, E>,
     ) -> Result<Option<Conflict>, E> {
         for clause in &mut self.clauses {
-            let rest = Stretch { low: stretch.low.max(clause.after), ..stretch };
+            let rest = PositionRange { low: positions.low.max(clause.after), ..positions };
             if rest.low >= rest.high {
                 continue;
             }
             if let Some((position, item)) = newest(clause, rest)? {
-                assert!(rest.low < position && position <= rest.high, "it lies in the stretch");
+                assert!(rest.low < position && position <= rest.high, "it lies in the range");
                 return Ok(Some(Conflict { position, clause: clause.clause, item }));
             }
         }
@@ -110,7 +113,7 @@ impl JudgedClause<'_> {
     fn newest(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, ReadError> {
         if self.compiled.is_none() {
@@ -121,10 +124,10 @@ impl JudgedClause<'_> {
             unreachable!("just compiled")
         };
         if query.items().is_empty() {
-            return Ok(Some((stretch.high, 0)));
+            return Ok(Some((positions.high, 0)));
         }
-        newest_first(runs, stretch, |run| {
-            let range = run.range(stretch.low, stretch.high);
+        newest_first(runs, positions, |run| {
+            let range = run.range(positions.low, positions.high);
             match run.index() {
                 SegmentIndex::Active(index) => {
                     let found = in_active(active, query, &index).newest(range, work);
@@ -140,15 +143,15 @@ impl JudgedClause<'_> {
     fn newest_in_window(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, TooMuch> {
         // Compiling the largest query takes long and must not happen under a lock.
         let (Some(query), active) = (&self.compiled, &mut self.active) else {
             return Err(TooMuch::Steps);
         };
-        newest_first(runs, stretch, |run| {
-            let range = run.range(stretch.low, stretch.high);
+        newest_first(runs, positions, |run| {
+            let range = run.range(positions.low, positions.high);
             match run.index() {
                 SegmentIndex::Active(index) => {
                     Ok(in_active(active, query, &index).window(range, work)?)
@@ -180,17 +183,17 @@ fn in_active<'a>(
 /// The result of `find` for the newest run of the range that has one.
 fn newest_first<E>(
     runs: &[Arc<Run>],
-    stretch: Stretch,
+    positions: PositionRange,
     mut find: impl FnMut(&Run) -> Result<Option<(u32, usize)>, E>,
 ) -> Result<Option<(Position, usize)>, E> {
     for run in runs.iter().rev() {
-        if run.base() > stretch.high {
+        if run.base() > positions.high {
             continue;
         }
         if let Some((relative, item)) = find(run)? {
             return Ok(Some((run.base() + u64::from(relative), item)));
         }
-        if run.base() <= stretch.low + 1 {
+        if run.base() <= positions.low + 1 {
             break;
         }
     }

@@ -10,7 +10,7 @@ use wellspring_format::record;
 use wellspring_types::Position;
 
 /// The answer to a waiter when its position is durable.
-pub(crate) enum Outcome {
+pub(crate) enum PendingAnswer {
     /// Its events are in the log.
     Appended { first: Position, last: Position },
     /// It was refused because of an event that was not durable when it was judged: the refusal may
@@ -31,7 +31,7 @@ pub(crate) struct Replay {
 /// A request that waits for a position to become durable, or to be discarded.
 pub(crate) struct Waiter {
     pub(crate) done: Completion,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PendingAnswer,
 }
 
 /// A retry whose first attempt is durable and which must be answered.
@@ -111,11 +111,11 @@ impl Waiter {
         verdict: Result<(), &AppendError>,
     ) -> Option<ReplayRequest> {
         match (verdict, self.outcome) {
-            (Ok(()), Outcome::Appended { first, last }) => {
+            (Ok(()), PendingAnswer::Appended { first, last }) => {
                 answer(self.done, Ok(Appended { first, last, head, replayed: false }));
             }
-            (Ok(()), Outcome::Refused(error)) => answer(self.done, Err(error)),
-            (Ok(()), Outcome::Replay(replay)) => {
+            (Ok(()), PendingAnswer::Refused(error)) => answer(self.done, Err(error)),
+            (Ok(()), PendingAnswer::Replay(replay)) => {
                 return Some(ReplayRequest { replay, done: self.done });
             }
             (Err(error), _) => answer(self.done, Err(error.clone())),

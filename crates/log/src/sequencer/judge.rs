@@ -7,7 +7,7 @@ use crate::append::{Append, Appended, Basis, StoredRequest};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
 use crate::plants::{Plant, planted};
-use crate::read::{Snapshot, Stretch, find_id, find_key};
+use crate::read::{PositionRange, Snapshot, find_id, find_key};
 use crate::segments::Run;
 use crate::work::Work;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const WINDOW_STEPS: u64 = 16_384;
 
 /// The verdict on a request for a range of the log.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Judgement {
     /// Nothing in the range forbids it.
     Allowed,
     /// A request with its key, or an event with one of its ids, is at this position.
@@ -73,16 +73,17 @@ impl<'a> Judge<'a> {
     pub(crate) fn over(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
-    ) -> Result<Verdict, ReadError> {
-        if let Some(position) = self.seen_before(runs, stretch, work)? {
-            return Ok(Verdict::SeenBefore(position));
+    ) -> Result<Judgement, ReadError> {
+        if let Some(position) = self.seen_before(runs, positions, work)? {
+            return Ok(Judgement::SeenBefore(position));
         }
-        let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
-        let conflict = condition.judge(runs, stretch, work)?;
-        Ok(conflict
-            .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
+        let Some(condition) = &mut self.condition else { return Ok(Judgement::Allowed) };
+        let conflict = condition.judge(runs, positions, work)?;
+        Ok(conflict.map_or(Judgement::Allowed, |conflict| {
+            Judgement::Refused(AppendError::Conflict(conflict))
+        }))
     }
 
     /// The same for a short range at the end of the log, under the staging lock: uses only
@@ -94,52 +95,53 @@ impl<'a> Judge<'a> {
     pub(crate) fn window(
         &mut self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
-    ) -> Result<Verdict, TooMuch> {
-        if stretch.low >= stretch.high || self.is_idle() {
-            return Ok(Verdict::Allowed);
+        positions: PositionRange,
+    ) -> Result<Judgement, TooMuch> {
+        if positions.low >= positions.high || self.is_idle() {
+            return Ok(Judgement::Allowed);
         }
         for run in runs.iter().rev() {
             let sealed = matches!(run.index(), SegmentIndex::Sealed(_));
-            if sealed && run.base() <= stretch.high {
+            if sealed && run.base() <= positions.high {
                 return Err(TooMuch::Sealed);
             }
-            if run.base() <= stretch.low + 1 {
+            if run.base() <= positions.low + 1 {
                 break;
             }
         }
         let mut work = Work::unbounded().with_step_limit(WINDOW_STEPS).leaving_repairs();
-        match self.seen_before(runs, stretch, &mut work) {
-            Ok(Some(position)) => return Ok(Verdict::SeenBefore(position)),
+        match self.seen_before(runs, positions, &mut work) {
+            Ok(Some(position)) => return Ok(Judgement::SeenBefore(position)),
             Ok(None) => {}
             // A segment has just been sealed and its file cannot be read.
             Err(_) => return Err(TooMuch::Sealed),
         }
-        let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
-        let conflict = condition.judge_window(runs, stretch, &mut work)?;
-        Ok(conflict
-            .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
+        let Some(condition) = &mut self.condition else { return Ok(Judgement::Allowed) };
+        let conflict = condition.judge_window(runs, positions, &mut work)?;
+        Ok(conflict.map_or(Judgement::Allowed, |conflict| {
+            Judgement::Refused(AppendError::Conflict(conflict))
+        }))
     }
 
     /// Where the request's key, or one of its ids, occurs in the range.
     fn seen_before(
         &self,
         runs: &[Arc<Run>],
-        stretch: Stretch,
+        positions: PositionRange,
         work: &mut Work,
     ) -> Result<Option<Position>, ReadError> {
-        if stretch.low >= stretch.high || planted(Plant::LostRetry) {
+        if positions.low >= positions.high || planted(Plant::LostRetry) {
             return Ok(None);
         }
         // A retry of a successful request must find itself before its own condition finds it.
-        let unseen = Stretch { low: stretch.low.max(self.key_absent_through), ..stretch };
+        let unseen = PositionRange { low: positions.low.max(self.key_absent_through), ..positions };
         if let Some(key) = self.key
             && unseen.low < unseen.high
             && let Some(position) = find_key(runs, key, unseen, work)?
         {
             return Ok(Some(position));
         }
-        let unseen = Stretch { low: stretch.low.max(self.ids_absent_through), ..stretch };
+        let unseen = PositionRange { low: positions.low.max(self.ids_absent_through), ..positions };
         if unseen.low >= unseen.high {
             return Ok(None);
         }
@@ -233,8 +235,8 @@ pub(crate) fn stored_request(
     snapshot: &Snapshot,
     key: &str,
 ) -> Result<Option<StoredRequest>, ReadError> {
-    let stretch = Stretch { low: 0, high: snapshot.head() };
-    let found = find_key(snapshot.runs(), key, stretch, &mut Work::unbounded())?;
+    let positions = PositionRange { low: 0, high: snapshot.head() };
+    let found = find_key(snapshot.runs(), key, positions, &mut Work::unbounded())?;
     let Some(first) = found else { return Ok(None) };
     let stored = snapshot.at(first, |record| {
         let (text, digest, events) = record.request_key()?;
@@ -306,22 +308,22 @@ mod tests {
             AppendCondition::not_exists(Query::item(&["T", "U"], &["common", "absent"]));
         let ids = ids(&request);
         let mut judge = Judge::new(&request, Some(&condition), Basis::default(), &ids);
-        let uncompiled = judge.window(&runs, Stretch { low: head - 1, high: head });
+        let uncompiled = judge.window(&runs, PositionRange { low: head - 1, high: head });
         assert!(matches!(uncompiled, Err(TooMuch::Steps)), "nothing is compiled under a lock");
         let newest =
-            judge.over(&runs, Stretch { low: head - 1, high: head }, &mut Work::unbounded());
-        assert!(matches!(newest, Ok(Verdict::Allowed)), "{newest:?}");
+            judge.over(&runs, PositionRange { low: head - 1, high: head }, &mut Work::unbounded());
+        assert!(matches!(newest, Ok(Judgement::Allowed)), "{newest:?}");
         let before = storage.bytes_read();
         for (low, expected) in
             [(active - 1, None), (active - 2, Some(TooMuch::Sealed)), (0, Some(TooMuch::Sealed))]
         {
-            let verdict = judge.window(&runs, Stretch { low, high: head });
+            let verdict = judge.window(&runs, PositionRange { low, high: head });
             assert_eq!(verdict.as_ref().err().copied(), expected, "after {low}: {verdict:?}");
-            assert!(verdict.is_err() || matches!(verdict, Ok(Verdict::Allowed)), "{verdict:?}");
+            assert!(verdict.is_err() || matches!(verdict, Ok(Judgement::Allowed)), "{verdict:?}");
         }
         assert_eq!(storage.bytes_read(), before, "no file was read");
-        let over = judge.over(&runs, Stretch { low: 0, high: head }, &mut Work::unbounded());
-        assert!(matches!(over, Ok(Verdict::Allowed)), "{over:?}");
+        let over = judge.over(&runs, PositionRange { low: 0, high: head }, &mut Work::unbounded());
+        assert!(matches!(over, Ok(Judgement::Allowed)), "{over:?}");
         assert!(storage.bytes_read() > before, "files are read outside the lock");
     }
 }

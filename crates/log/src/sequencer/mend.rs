@@ -12,7 +12,7 @@ use crate::plants::{Plant, planted};
 use crate::recover;
 use crate::role::Role;
 use crate::shared::Place;
-use crate::shared::rule::{AcceptedBatch, Rule, Verdict};
+use crate::shared::rule::{AcceptedBatch, EntryEffect, Rule};
 use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Sequencer {
                 after = place;
                 let verdict =
                     rule.judge(entry).map_err(|fault| io::Error::other(fault.to_string()))?;
-                if let Verdict::Accepted(accepted) = verdict {
+                if let EntryEffect::Accepted(accepted) = verdict {
                     rewrite.write(&accepted, place)?;
                 }
                 if rule.head() >= last {

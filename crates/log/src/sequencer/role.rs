@@ -71,6 +71,7 @@ impl Sequencer {
             Role::Leading { .. } => Vec::new(),
             _ => self.leases.suspend(),
         };
+        assert!(staging.queue.is_empty(), "a change of role leaves nothing staged behind it");
         self.mark.set_leads(role.leads());
         let is_last = matches!(role, Role::Detached { .. });
         staging.role = role;

@@ -91,6 +91,7 @@ impl Sequencer {
         let recorded_at_us = self.counters.last_recorded_at_us.load(Relaxed);
         let durable = StagedEnd { segment_base, end, next: self.feed.head() + 1, recorded_at_us };
         staging.take_back(&self.segments, durable, &dropped);
+        assert!(staging.next > self.feed.head(), "durable positions are not taken back");
         self.mark.set_back(staging.next);
         answers
     }

@@ -10,7 +10,7 @@
 //! Lock order: the committer's, the staging lock, those of the segment list and of an index.
 //! Completions and wake-ups run without locks.
 
-use super::gather::{Outcome, Replay, Waiter};
+use super::gather::{PendingAnswer, Replay, Waiter};
 use super::judge::{self, Judge};
 use super::staged::{Staging, StagingContext};
 use super::{Counters, Sequencer};
@@ -18,7 +18,7 @@ use crate::amount::Amount;
 use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
 use crate::plants::{Plant, planted};
-use crate::read::Stretch;
+use crate::read::PositionRange;
 use crate::role::Role;
 use crate::threads::lock;
 use crate::work::Work;
@@ -78,11 +78,11 @@ enum Round {
     Staged(Obstacle),
 }
 
-fn obstacle_of(verdict: Result<judge::Verdict, ReadError>) -> Option<Obstacle> {
+fn obstacle_of(verdict: Result<judge::Judgement, ReadError>) -> Option<Obstacle> {
     match verdict {
-        Ok(judge::Verdict::Allowed) => None,
-        Ok(judge::Verdict::SeenBefore(position)) => Some(Obstacle::SeenBefore(position)),
-        Ok(judge::Verdict::Refused(error)) => Some(Obstacle::Refused(error)),
+        Ok(judge::Judgement::Allowed) => None,
+        Ok(judge::Judgement::SeenBefore(position)) => Some(Obstacle::SeenBefore(position)),
+        Ok(judge::Judgement::Refused(error)) => Some(Obstacle::Refused(error)),
         Err(error) => Some(Obstacle::Refused(error.into())),
     }
 }
@@ -191,7 +191,7 @@ impl Sequencer {
                     let found = self.lease_first(&append, found);
                     return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                 }
-                let window = Stretch { low: judged.through, high: staging.next - 1 };
+                let window = PositionRange { low: judged.through, high: staging.next - 1 };
                 if window.low < window.high {
                     let runs = self.segments.runs();
                     if window.high - window.low > WINDOW_EVENTS {
@@ -250,9 +250,9 @@ impl Sequencer {
         let next = self.mark.next();
         let runs = self.segments.runs();
         let mut over = |high| {
-            let stretch = Stretch { low: judged.through, high };
+            let positions = PositionRange { low: judged.through, high };
             judged.through = judged.through.max(high);
-            obstacle_of(judge.over(&runs, stretch, work))
+            obstacle_of(judge.over(&runs, positions, work))
         };
         if let Some(found) = over(head) {
             return Round::Durable(found);
@@ -296,7 +296,7 @@ impl Sequencer {
                 if planted(Plant::EarlyConflict) {
                     return Err((done, AppendError::Conflict(conflict)));
                 }
-                (conflict.position, Outcome::Refused(AppendError::Conflict(conflict)))
+                (conflict.position, PendingAnswer::Refused(AppendError::Conflict(conflict)))
             }
             Obstacle::Refused(error) => return Err((done, error)),
             Obstacle::SeenBefore(position) => {
@@ -305,7 +305,11 @@ impl Sequencer {
                 };
                 (
                     position,
-                    Outcome::Replay(Box::new(Replay { append, position, _reserved: reserved })),
+                    PendingAnswer::Replay(Box::new(Replay {
+                        append,
+                        position,
+                        _reserved: reserved,
+                    })),
                 )
             }
         };
@@ -400,7 +404,7 @@ impl Sequencer {
     ) -> Staged {
         let (records, count) = (append.events.bytes(), append.events.len() as u32);
         let (first, last) = self.place(&mut staging, records, count);
-        let outcome = Outcome::Appended { first, last };
+        let outcome = PendingAnswer::Appended { first, last };
         Counters::add(&self.counters.appends, 1);
         let setbacks = self.mark.setbacks();
         match append.ack {
@@ -436,7 +440,10 @@ impl Sequencer {
             return Err(AppendError::Overloaded);
         }
         let (first, last) = self.place(&mut staging, records, count);
-        staging.wait_ingested(Waiter { done, outcome: Outcome::Appended { first, last } }, records);
+        staging.wait_ingested(
+            Waiter { done, outcome: PendingAnswer::Appended { first, last } },
+            records,
+        );
         Ok(self.mark.setbacks())
     }
 

@@ -136,7 +136,7 @@ impl StagedMark {
 
     /// Requires the staging lock: everything before `next` is in the index.
     pub(super) fn staged(&self, next: Position) {
-        debug_assert!(next >= self.next.load(Relaxed));
+        debug_assert!(next >= self.next.load(Relaxed), "staging takes back no position");
         self.next.store(next, Release);
     }
 
@@ -214,7 +214,7 @@ impl Staging {
         batch.ingest_bytes += records.len();
         batch.waiters.push(waiter);
         self.ingest_bytes += records.len();
-        assert!(self.ingest_bytes <= self.staged_bytes);
+        assert!(self.ingest_bytes <= self.staged_bytes, "ingested bytes are staged");
     }
 
     /// Indexes a batch of another node, which follows everything known, and lays it out for its

@@ -73,7 +73,7 @@ impl AcceptedBatch {
 
 /// The effect of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EntryEffect {
     /// The log is founded.
     Founded {
         /// Its cluster.
@@ -215,45 +215,45 @@ impl Rule {
     /// # Errors
     /// [`EntryFault`] if the bytes cannot be read. The state is then unchanged, and reading must
     /// stop: for a reader that understands them they may take effect.
-    pub fn judge(&mut self, entry: Arc<[u8]>) -> Result<Verdict, EntryFault> {
+    pub fn judge(&mut self, entry: Arc<[u8]>) -> Result<EntryEffect, EntryFault> {
         let decoded = Entry::decode(&entry)?;
         if let Entry::Probe { tag } = decoded {
-            return Ok(Verdict::Probe(tag));
+            return Ok(EntryEffect::Probe(tag));
         }
         if let Entry::Founded { cluster, log } = decoded {
             if self.cluster.is_some() {
-                return Ok(Verdict::Void(VoidReason::SecondFounding));
+                return Ok(EntryEffect::Void(VoidReason::SecondFounding));
             }
             self.cluster = Some(cluster);
-            return Ok(Verdict::Founded { cluster, log: log.to_owned() });
+            return Ok(EntryEffect::Founded { cluster, log: log.to_owned() });
         }
         if self.cluster.is_none() {
-            return Ok(Verdict::Void(VoidReason::NotFounded));
+            return Ok(EntryEffect::Void(VoidReason::NotFounded));
         }
         Ok(match decoded {
             Entry::Claim(claim) => {
                 if claim.epoch <= self.epoch {
-                    return Ok(Verdict::Void(VoidReason::ClaimTooLate));
+                    return Ok(EntryEffect::Void(VoidReason::ClaimTooLate));
                 }
                 if claim.epoch >= EPOCH_LIMIT {
-                    return Ok(Verdict::Void(VoidReason::EpochTooLarge));
+                    return Ok(EntryEffect::Void(VoidReason::EpochTooLarge));
                 }
                 let claimant = Claimant::of(&claim);
                 self.epoch = claim.epoch;
                 self.pending = None;
                 self.leader = Some(claimant.clone());
-                Verdict::Led(claimant)
+                EntryEffect::Led(claimant)
             }
             Entry::Beat(claim) => match self.epoch_void(claim.epoch) {
-                Some(reason) => Verdict::Void(reason),
+                Some(reason) => EntryEffect::Void(reason),
                 None => {
                     // A reader that resumed after a claim learns the leader here.
                     self.leader.get_or_insert_with(|| Claimant::of(&claim));
-                    Verdict::Alive
+                    EntryEffect::Alive
                 }
             },
             Entry::Batch(part) => match self.batch_void(&part.batch) {
-                Some(reason) => Verdict::Void(reason),
+                Some(reason) => EntryEffect::Void(reason),
                 None => {
                     let BatchPart { batch, part, parts, .. } = part;
                     self.take_part(batch, part, parts, entry)
@@ -287,7 +287,13 @@ impl Rule {
     }
 
     /// Processes a part of a batch that may take effect.
-    fn take_part(&mut self, batch: BatchId, part: u16, parts: u16, entry: Arc<[u8]>) -> Verdict {
+    fn take_part(
+        &mut self,
+        batch: BatchId,
+        part: u16,
+        parts: u16,
+        entry: Arc<[u8]>,
+    ) -> EntryEffect {
         if parts == 1 {
             return self.accept(AcceptedBatch { batch, entries: vec![entry] });
         }
@@ -301,29 +307,29 @@ impl Rule {
         let slot = &mut pending.parts[usize::from(part)];
         if slot.is_some() {
             self.pending = Some(pending);
-            return Verdict::Void(VoidReason::Repeated);
+            return EntryEffect::Void(VoidReason::Repeated);
         }
         *slot = Some(entry);
         pending.missing -= 1;
         if pending.missing > 0 {
             self.pending = Some(pending);
-            return Verdict::Part;
+            return EntryEffect::Part;
         }
         let entries = pending.parts.into_iter().flatten().collect();
         let accepted = AcceptedBatch { batch, entries };
         let bytes: usize = accepted.body_slices().map(<[u8]>::len).sum();
         let crc = accepted.body_slices().fold(0, crc32c::crc32c_append);
         if bytes != batch.body_bytes as usize || crc != batch.body_crc {
-            return Verdict::Void(VoidReason::PartsDiffer);
+            return EntryEffect::Void(VoidReason::PartsDiffer);
         }
         self.accept(accepted)
     }
 
-    fn accept(&mut self, accepted: AcceptedBatch) -> Verdict {
+    fn accept(&mut self, accepted: AcceptedBatch) -> EntryEffect {
         self.head = accepted.batch.last();
         self.chain = accepted.batch.chain();
         self.pending = None;
-        Verdict::Accepted(accepted)
+        EntryEffect::Accepted(accepted)
     }
 }
 

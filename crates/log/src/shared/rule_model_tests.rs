@@ -236,7 +236,7 @@ impl World {
             return Err(format!("{index} went back"));
         }
         match verdict {
-            Verdict::Led(claimant) => {
+            EntryEffect::Led(claimant) => {
                 let mine = claimant.start == node.start;
                 if !(mine && self.bug == Bug::Eager) {
                     // Whatever was judged before and has not been delivered never will be.
@@ -245,7 +245,7 @@ impl World {
                 node.leading = mine.then_some(claimant.epoch);
                 node.claiming = None;
             }
-            Verdict::Accepted(accepted) => {
+            EntryEffect::Accepted(accepted) => {
                 let body: Vec<u8> = accepted.body_slices().flatten().copied().collect();
                 let (op, key) = (read_u32(&body, 0), read_u32(&body, 4));
                 if node.accepted.iter().any(|(_, k, ..)| *k == key) {

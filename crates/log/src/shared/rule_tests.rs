@@ -29,11 +29,11 @@ fn batch(epoch: u64, first: Position, previous: u32, body: &[u8]) -> BatchId {
 fn begun(epoch: u64) -> Rule {
     let mut rule = Rule::default();
     rule.judge(founded()).unwrap();
-    assert!(matches!(rule.judge(claim(epoch)), Ok(Verdict::Led(_))));
+    assert!(matches!(rule.judge(claim(epoch)), Ok(EntryEffect::Led(_))));
     rule
 }
 
-fn one(rule: &mut Rule, batch: &BatchId, body: &[u8]) -> Verdict {
+fn one(rule: &mut Rule, batch: &BatchId, body: &[u8]) -> EntryEffect {
     let mut entries = batch_entries(batch, body, 4096);
     assert_eq!(entries.len(), 1);
     rule.judge(entries.remove(0)).unwrap()
@@ -42,54 +42,54 @@ fn one(rule: &mut Rule, batch: &BatchId, body: &[u8]) -> Verdict {
 #[test]
 fn nothing_counts_before_the_founding_and_only_the_first_does() {
     let mut rule = Rule::default();
-    assert_eq!(rule.judge(claim(1)), Ok(Verdict::Void(VoidReason::NotFounded)));
+    assert_eq!(rule.judge(claim(1)), Ok(EntryEffect::Void(VoidReason::NotFounded)));
     let first = batch(1, 1, 0, b"x");
-    assert_eq!(one(&mut rule, &first, b"x"), Verdict::Void(VoidReason::NotFounded));
+    assert_eq!(one(&mut rule, &first, b"x"), EntryEffect::Void(VoidReason::NotFounded));
     let cluster = ClusterId([7; 16]);
-    assert_eq!(rule.judge(founded()), Ok(Verdict::Founded { cluster, log: "main".into() }));
+    assert_eq!(rule.judge(founded()), Ok(EntryEffect::Founded { cluster, log: "main".into() }));
     let other = Entry::Founded { cluster: ClusterId([8; 16]), log: "main" }.encode();
-    assert_eq!(rule.judge(other.into()), Ok(Verdict::Void(VoidReason::SecondFounding)));
+    assert_eq!(rule.judge(other.into()), Ok(EntryEffect::Void(VoidReason::SecondFounding)));
     assert_eq!(rule.cluster(), Some(cluster));
 }
 
 #[test]
 fn a_claim_counts_iff_its_epoch_is_new() {
     let mut rule = begun(3);
-    assert_eq!(rule.judge(claim(3)), Ok(Verdict::Void(VoidReason::ClaimTooLate)));
-    assert_eq!(rule.judge(claim(2)), Ok(Verdict::Void(VoidReason::ClaimTooLate)));
-    assert_eq!(rule.judge(claim(EPOCH_LIMIT)), Ok(Verdict::Void(VoidReason::EpochTooLarge)));
+    assert_eq!(rule.judge(claim(3)), Ok(EntryEffect::Void(VoidReason::ClaimTooLate)));
+    assert_eq!(rule.judge(claim(2)), Ok(EntryEffect::Void(VoidReason::ClaimTooLate)));
+    assert_eq!(rule.judge(claim(EPOCH_LIMIT)), Ok(EntryEffect::Void(VoidReason::EpochTooLarge)));
     assert_eq!((rule.epoch(), rule.leader().unwrap().start), (3, 30));
-    assert!(matches!(rule.judge(claim(9)), Ok(Verdict::Led(claimant)) if claimant.epoch == 9));
-    assert_eq!(rule.judge(beat(9)), Ok(Verdict::Alive));
-    assert_eq!(rule.judge(beat(3)), Ok(Verdict::Void(VoidReason::OldEpoch)));
-    assert_eq!(rule.judge(beat(10)), Ok(Verdict::Void(VoidReason::FutureEpoch)));
-    assert_eq!(rule.judge(Entry::Probe { tag: 5 }.encode().into()), Ok(Verdict::Probe(5)));
+    assert!(matches!(rule.judge(claim(9)), Ok(EntryEffect::Led(claimant)) if claimant.epoch == 9));
+    assert_eq!(rule.judge(beat(9)), Ok(EntryEffect::Alive));
+    assert_eq!(rule.judge(beat(3)), Ok(EntryEffect::Void(VoidReason::OldEpoch)));
+    assert_eq!(rule.judge(beat(10)), Ok(EntryEffect::Void(VoidReason::FutureEpoch)));
+    assert_eq!(rule.judge(Entry::Probe { tag: 5 }.encode().into()), Ok(EntryEffect::Probe(5)));
 }
 
 #[test]
 fn a_batch_counts_iff_it_is_of_the_epoch_next_and_of_this_past() {
     let mut rule = begun(2);
     let first = batch(2, 1, 0, b"ab");
-    assert!(matches!(one(&mut rule, &first, b"ab"), Verdict::Accepted(_)));
+    assert!(matches!(one(&mut rule, &first, b"ab"), EntryEffect::Accepted(_)));
     assert_eq!((rule.head(), rule.chain()), (2, first.chain()));
-    assert_eq!(one(&mut rule, &first, b"ab"), Verdict::Void(VoidReason::NotNext));
+    assert_eq!(one(&mut rule, &first, b"ab"), EntryEffect::Void(VoidReason::NotNext));
     let gap = batch(2, 4, first.chain(), b"cd");
-    assert_eq!(one(&mut rule, &gap, b"cd"), Verdict::Void(VoidReason::NotNext));
+    assert_eq!(one(&mut rule, &gap, b"cd"), EntryEffect::Void(VoidReason::NotNext));
     let stranger = batch(2, 3, first.chain() ^ 1, b"cd");
-    assert_eq!(one(&mut rule, &stranger, b"cd"), Verdict::Void(VoidReason::OtherPast));
+    assert_eq!(one(&mut rule, &stranger, b"cd"), EntryEffect::Void(VoidReason::OtherPast));
     let second = batch(2, 3, first.chain(), b"cd");
     rule.judge(claim(5)).unwrap();
-    assert_eq!(one(&mut rule, &second, b"cd"), Verdict::Void(VoidReason::OldEpoch));
+    assert_eq!(one(&mut rule, &second, b"cd"), EntryEffect::Void(VoidReason::OldEpoch));
     let future = batch(6, 3, first.chain(), b"cd");
-    assert_eq!(one(&mut rule, &future, b"cd"), Verdict::Void(VoidReason::FutureEpoch));
+    assert_eq!(one(&mut rule, &future, b"cd"), EntryEffect::Void(VoidReason::FutureEpoch));
     let third = batch(5, 3, first.chain(), b"cd");
     let mut resumed = Rule::at(2, 2, first.chain(), rule.cluster());
     assert_eq!(resumed.leader(), None);
-    assert_eq!(resumed.judge(beat(2)), Ok(Verdict::Alive));
+    assert_eq!(resumed.judge(beat(2)), Ok(EntryEffect::Alive));
     assert_eq!(resumed.leader().map(|leader| leader.start), Some(20));
     resumed.judge(claim(5)).unwrap();
-    assert!(matches!(one(&mut resumed, &third, b"cd"), Verdict::Accepted(_)));
-    assert!(matches!(one(&mut rule, &third, b"cd"), Verdict::Accepted(_)));
+    assert!(matches!(one(&mut resumed, &third, b"cd"), EntryEffect::Accepted(_)));
+    assert!(matches!(one(&mut rule, &third, b"cd"), EntryEffect::Accepted(_)));
     assert_eq!((rule.head(), rule.chain()), (resumed.head(), resumed.chain()));
 }
 
@@ -101,14 +101,14 @@ fn parts_count_once_all_are_there_in_whatever_order() {
     assert_eq!(parts.len(), 3);
     let mut rule = begun(2);
     let judge = |rule: &mut Rule, i: usize| rule.judge(Arc::clone(&parts[i])).unwrap();
-    assert_eq!(judge(&mut rule, 2), Verdict::Part);
-    assert_eq!(judge(&mut rule, 0), Verdict::Part);
-    assert_eq!(judge(&mut rule, 2), Verdict::Void(VoidReason::Repeated));
+    assert_eq!(judge(&mut rule, 2), EntryEffect::Part);
+    assert_eq!(judge(&mut rule, 0), EntryEffect::Part);
+    assert_eq!(judge(&mut rule, 2), EntryEffect::Void(VoidReason::Repeated));
     rule.judge(beat(2)).unwrap();
     assert_eq!(rule.head(), 0);
-    let Verdict::Accepted(accepted) = judge(&mut rule, 1) else { panic!("the last part") };
+    let EntryEffect::Accepted(accepted) = judge(&mut rule, 1) else { panic!("the last part") };
     assert_eq!(accepted.body_slices().collect::<Vec<_>>().concat(), body);
-    assert_eq!(judge(&mut rule, 1), Verdict::Void(VoidReason::NotNext));
+    assert_eq!(judge(&mut rule, 1), EntryEffect::Void(VoidReason::NotNext));
     assert_eq!(rule.head(), 2);
 }
 
@@ -117,17 +117,17 @@ fn a_claim_voids_parts_that_wait_and_another_batch_replaces_them() {
     let body: Vec<u8> = (0..100).collect();
     let parts = batch_entries(&batch(2, 1, 0, &body), &body, 64 + 50);
     let mut rule = begun(2);
-    assert_eq!(rule.judge(Arc::clone(&parts[0])), Ok(Verdict::Part));
+    assert_eq!(rule.judge(Arc::clone(&parts[0])), Ok(EntryEffect::Part));
     rule.judge(claim(3)).unwrap();
-    assert_eq!(rule.judge(Arc::clone(&parts[1])), Ok(Verdict::Void(VoidReason::OldEpoch)));
+    assert_eq!(rule.judge(Arc::clone(&parts[1])), Ok(EntryEffect::Void(VoidReason::OldEpoch)));
     let of_three = batch_entries(&batch(3, 1, 0, &body), &body, 64 + 50);
-    assert_eq!(rule.judge(Arc::clone(&of_three[1])), Ok(Verdict::Part));
+    assert_eq!(rule.judge(Arc::clone(&of_three[1])), Ok(EntryEffect::Part));
     let lying = BatchId { body_crc: 1, ..batch(3, 1, 0, &body) };
     let lying = batch_entries(&lying, &body, 64 + 50);
-    assert_eq!(rule.judge(Arc::clone(&lying[0])), Ok(Verdict::Part));
-    assert_eq!(rule.judge(Arc::clone(&lying[1])), Ok(Verdict::Void(VoidReason::PartsDiffer)));
-    assert_eq!(rule.judge(Arc::clone(&of_three[0])), Ok(Verdict::Part));
-    assert!(matches!(rule.judge(Arc::clone(&of_three[1])), Ok(Verdict::Accepted(_))));
+    assert_eq!(rule.judge(Arc::clone(&lying[0])), Ok(EntryEffect::Part));
+    assert_eq!(rule.judge(Arc::clone(&lying[1])), Ok(EntryEffect::Void(VoidReason::PartsDiffer)));
+    assert_eq!(rule.judge(Arc::clone(&of_three[0])), Ok(EntryEffect::Part));
+    assert!(matches!(rule.judge(Arc::clone(&of_three[1])), Ok(EntryEffect::Accepted(_))));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_cannot_be_read_changes_nothing() {
     let mut bytes = batch_entries(&batch(2, 1, 0, b"ab"), b"ab", 4096)[0].to_vec();
     bytes[64] ^= 1;
     assert_eq!(rule.judge(bytes.into()), Err(EntryFault::Damaged));
-    assert!(matches!(one(&mut rule, &batch(2, 1, 0, b"ab"), b"ab"), Verdict::Accepted(_)));
+    assert!(matches!(one(&mut rule, &batch(2, 1, 0, b"ab"), b"ab"), EntryEffect::Accepted(_)));
 }
 
 /// A measurement, not a test: `cargo test --release -p wellspring-log shared::rule -- --ignored

@@ -282,7 +282,7 @@ impl Shared {
     /// The notifier's main loop.
     fn keep_notifying(&self) {
         loop {
-            let stretch = {
+            let unmatched = {
                 let mut state = lock(&self.state);
                 if state.closed {
                     return;
@@ -294,7 +294,7 @@ impl Shared {
                     (state.matched, head)
                 })
             };
-            let Some((from, to)) = stretch else {
+            let Some((from, to)) = unmatched else {
                 std::thread::park();
                 continue;
             };

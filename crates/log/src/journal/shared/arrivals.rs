@@ -8,7 +8,7 @@ use crate::plants::{Plant, planted};
 use crate::role::{Leader, Role};
 use crate::shared::Place;
 use crate::shared::entry::{BatchId, ClusterId, Entry};
-use crate::shared::rule::{AcceptedBatch, Claimant, Verdict, VoidReason};
+use crate::shared::rule::{AcceptedBatch, Claimant, EntryEffect, VoidReason};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,22 +63,22 @@ impl SharedJournal {
         self.offers.arrived(place);
         let now_us = self.now_us();
         match verdict {
-            Verdict::Founded { cluster, log } => self.founded(cluster, log),
-            Verdict::Led(claimant) => self.led(&claimant, now_us),
-            Verdict::Alive => {
+            EntryEffect::Founded { cluster, log } => self.founded(cluster, log),
+            EntryEffect::Led(claimant) => self.led(&claimant, now_us),
+            EntryEffect::Alive => {
                 self.alive(now_us);
                 if !knew_leader {
                     self.met_leader(now_us);
                 }
             }
-            Verdict::Part => self.alive(now_us),
-            Verdict::Accepted(accepted) => {
+            EntryEffect::Part => self.alive(now_us),
+            EntryEffect::Accepted(accepted) => {
                 self.alive(now_us);
                 self.accepted(accepted);
                 return;
             }
-            Verdict::Probe(_) => {}
-            Verdict::Void(reason) => self.void(&entry, reason, place),
+            EntryEffect::Probe(_) => {}
+            EntryEffect::Void(reason) => self.void(&entry, reason, place),
         }
         self.applied = place;
     }

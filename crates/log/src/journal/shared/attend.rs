@@ -2,7 +2,7 @@
 
 use super::arrivals::leader_of;
 use super::offers::Purpose;
-use super::{Order, SharedJournal, Stage};
+use super::{LeadOrder, SharedJournal, Stage};
 use crate::error::NotConfirmed;
 use crate::journal::{JournalBatch, Settlement};
 use crate::plants::{Plant, planted};
@@ -76,11 +76,11 @@ impl SharedJournal {
         let state = self.lead_state();
         let told = self.counters.told.take(state);
         let action = match (told, state) {
-            (Some(Order::Claim), LeadState::Following | LeadState::FollowingFormerSelf) => {
+            (Some(LeadOrder::Claim), LeadState::Following | LeadState::FollowingFormerSelf) => {
                 self.lead.told_to_claim();
                 LeadAction::Claim
             }
-            (Some(Order::Resign), LeadState::Claiming | LeadState::Leading { .. }) => {
+            (Some(LeadOrder::Resign), LeadState::Claiming | LeadState::Leading { .. }) => {
                 self.step_down();
                 return self.lead.resigned(now_us);
             }

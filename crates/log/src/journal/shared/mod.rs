@@ -92,29 +92,29 @@ pub(crate) struct OrderSlot(AtomicU8);
 
 /// The orders of an [`OrderSlot`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum LeadOrder {
     Claim = 1,
     Resign = 2,
 }
 
 impl OrderSlot {
-    pub(crate) fn tell(&self, order: Order) {
+    pub(crate) fn tell(&self, order: LeadOrder) {
         self.0.store(order as u8, Ordering::Relaxed);
     }
 
     /// Takes the order that a node in this state can settle. An order to claim stays while a claim
     /// is in flight: that claim was offered before the order, and may lose.
-    fn take(&self, state: LeadState) -> Option<Order> {
+    fn take(&self, state: LeadState) -> Option<LeadOrder> {
         let told = match state {
             LeadState::Claiming => {
-                let resign = Order::Resign as u8;
+                let resign = LeadOrder::Resign as u8;
                 let taken =
                     self.0.compare_exchange(resign, 0, Ordering::Relaxed, Ordering::Relaxed);
                 taken.unwrap_or(0)
             }
             _ => self.0.swap(0, Ordering::Relaxed),
         };
-        let order = [Order::Claim, Order::Resign];
+        let order = [LeadOrder::Claim, LeadOrder::Resign];
         order.into_iter().find(|order| *order as u8 == told)
     }
 }
@@ -195,7 +195,8 @@ impl SharedJournal {
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
         options: SharedOptions,
-        (identity, origin): (Option<CopyIdentity>, Origin),
+        identity: Option<CopyIdentity>,
+        origin: Origin,
     ) -> SharedJournal {
         let limits = engine.limits();
         let lead_timeout = options.lead_timeout.max(limits.lead_timeout_min);

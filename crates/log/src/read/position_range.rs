@@ -8,7 +8,7 @@ use wellspring_types::Position;
 
 /// A range of the log: after `low`, up to and including `high`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct PositionRange {
     pub(crate) low: Position,
     pub(crate) high: Position,
 }
@@ -17,35 +17,35 @@ pub(crate) struct Stretch {
 pub(crate) fn find_id(
     runs: &[Arc<Run>],
     id: &[u8; 16],
-    stretch: Stretch,
+    positions: PositionRange,
     work: &mut Work,
 ) -> Result<Option<Position>, ReadError> {
-    find(runs, stretch, |run, range| run.ask(work, |index, _| index.find_id(id, range.clone())))
+    find(runs, positions, |run, range| run.ask(work, |index, _| index.find_id(id, range.clone())))
 }
 
 /// Position of the first event of the newest request with this key in the range.
 pub(crate) fn find_key(
     runs: &[Arc<Run>],
     key: &str,
-    stretch: Stretch,
+    positions: PositionRange,
     work: &mut Work,
 ) -> Result<Option<Position>, ReadError> {
-    find(runs, stretch, |run, range| run.ask(work, |index, _| index.find_key(key, range.clone())))
+    find(runs, positions, |run, range| run.ask(work, |index, _| index.find_key(key, range.clone())))
 }
 
 fn find(
     runs: &[Arc<Run>],
-    stretch: Stretch,
+    positions: PositionRange,
     mut look: impl FnMut(&Run, std::ops::Range<u32>) -> Result<Option<u32>, ReadError>,
 ) -> Result<Option<Position>, ReadError> {
     for run in runs.iter().rev() {
-        let range = run.range(stretch.low, stretch.high);
+        let range = run.range(positions.low, positions.high);
         if !range.is_empty()
             && let Some(found) = look(run, range)?
         {
             return Ok(Some(run.base() + u64::from(found)));
         }
-        if run.base() <= stretch.low + 1 {
+        if run.base() <= positions.low + 1 {
             break;
         }
     }
