@@ -167,9 +167,7 @@ impl PreparedTransaction {
         } else if graph.names().len() < head.names().len() {
             graph.set_names(head.names().clone());
         }
-        match since.iter().all(|theirs| graph.apply(&theirs.changes).is_ok()) {
-            true => Ok((graph, committed)),
-            false => Err(Verdict::Overtaken),
-        }
+        let is_applied = since.iter().all(|theirs| graph.apply(&theirs.changes).is_ok());
+        if is_applied { Ok((graph, committed)) } else { Err(Verdict::Overtaken) }
     }
 }

@@ -3,7 +3,9 @@
 
 use crate::GraphFace;
 use crate::fresh::{Purpose, fresh};
-use crate::run::{self, Begin, Results, StatementContext, Statements, TransactionEnd};
+use crate::run::{
+    self, Begin, BegunTransaction, Results, StatementContext, Statements, TransactionEnd,
+};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
 use tokio::sync::RwLockWriteGuard;
@@ -85,14 +87,14 @@ pub(crate) async fn at_once(
     face: &GraphFace,
     request: &Request,
     statements: Arc<Statements>,
-    around: &StatementContext,
+    context: &StatementContext,
 ) -> Result<ExecutedStatements, Box<Problem>> {
     let purpose = if statements.write() { Purpose::Writing } else { Purpose::Reading };
     let live = fresh(face, request, purpose).await?;
     let mut job = face.host.job(request)?;
     job.hold(statements.parameter_bytes())?;
     if !statements.write() {
-        return read(face, &live, &mut job, statements, around).await;
+        return read(face, &live, &mut job, statements, context).await;
     }
     let (mut turn, mut quickest_us) = (None, u64::MAX);
     for attempt in 0..MOST_ATTEMPTS {
@@ -103,9 +105,11 @@ pub(crate) async fn at_once(
             };
         }
         let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
-        let lane = if is_alone { Lane::alone(&live).await } else { Lane::AmongOthers };
+        let exclusivity =
+            if is_alone { Exclusivity::exclusive(&live).await } else { Exclusivity::Shared };
         let begun_us = face.now_us();
-        let attempt = attempt_at_once(face, request, &live, &mut job, &statements, around, &lane);
+        let attempt =
+            attempt_at_once(face, request, &live, &mut job, &statements, context, &exclusivity);
         if let Some(executed) = attempt.await? {
             return Ok(executed);
         }
@@ -122,13 +126,16 @@ async fn read(
     live: &Live<GraphView>,
     job: &mut Job,
     statements: Arc<Statements>,
-    around: &StatementContext,
+    context: &StatementContext,
 ) -> Result<ExecutedStatements, Box<Problem>> {
     let position = live.position();
     let graph = folded_version(live);
-    let mut begin = || (Transaction::reading(graph.clone()), TransactionEnd::KeepOpen);
+    let mut begin = || BegunTransaction {
+        transaction: Transaction::reading(graph.clone()),
+        end: TransactionEnd::KeepOpen,
+    };
     let begin = Begin::Anew(&mut begin);
-    let attempt = run::execute(job, &statements, begin, around, &face.memory).await?;
+    let attempt = run::execute(job, &statements, begin, context, &face.memory).await?;
     Ok(ExecutedStatements { results: attempt.results, position })
 }
 
@@ -139,18 +146,18 @@ async fn attempt_at_once(
     live: &Live<GraphView>,
     job: &mut Job,
     statements: &Arc<Statements>,
-    around: &StatementContext,
-    lane: &Lane<'_>,
+    context: &StatementContext,
+    exclusivity: &Exclusivity<'_>,
 ) -> Result<Option<ExecutedStatements>, Box<Problem>> {
     let mut begun_with = None;
     let number = face.next_number();
     let mut begin = || {
         let base = begun_with.insert(newest_version(live));
-        let afterwards = TransactionEnd::Commit { setbacks: base.setbacks(), number };
-        (Transaction::writing(base.graph.clone()), afterwards)
+        let end = TransactionEnd::Commit { setbacks: base.setbacks(), number };
+        BegunTransaction { transaction: Transaction::writing(base.graph.clone()), end }
     };
     let begin = Begin::Anew(&mut begin);
-    let attempt = run::execute(job, statements, begin, around, &face.memory).await?;
+    let attempt = run::execute(job, statements, begin, context, &face.memory).await?;
     let mut results = attempt.results;
     let commit = match attempt.commit {
         Some(commit) => commit,
@@ -165,7 +172,7 @@ async fn attempt_at_once(
             None => return Ok(Some(ExecutedStatements { results, position: live.position() })),
         },
     };
-    match commit_of(face, request, live, commit, lane).await? {
+    match commit_of(face, request, live, commit, exclusivity).await? {
         CommitResult::Shown(position) => Ok(Some(ExecutedStatements { results, position })),
         CommitResult::Overtaken => Ok(None),
         CommitResult::Refused(fault) => {
@@ -175,20 +182,20 @@ async fn attempt_at_once(
     }
 }
 
-/// Whether others may commit meanwhile.
-pub(crate) enum Lane<'a> {
+/// Whether other transactions may commit during this commit.
+pub(crate) enum Exclusivity<'a> {
     /// They may.
-    AmongOthers,
+    Shared,
     /// They wait until this is dropped.
-    Alone { _guard: RwLockWriteGuard<'a, ()> },
+    Exclusive { _guard: RwLockWriteGuard<'a, ()> },
 }
 
-impl Lane<'_> {
+impl Exclusivity<'_> {
     /// Waits for pending commits.
-    async fn alone(live: &Live<GraphView>) -> Lane<'_> {
+    async fn exclusive(live: &Live<GraphView>) -> Exclusivity<'_> {
         match live.folded() {
-            Some(folded) => Lane::Alone { _guard: folded.alone().await },
-            None => Lane::AmongOthers,
+            Some(folded) => Exclusivity::Exclusive { _guard: folded.exclusive().await },
+            None => Exclusivity::Shared,
         }
     }
 }
@@ -212,10 +219,10 @@ pub(crate) async fn commit_of(
     request: &Request,
     live: &Live<GraphView>,
     commit: CommitTransaction,
-    lane: &Lane<'_>,
+    exclusivity: &Exclusivity<'_>,
 ) -> Result<CommitResult, Box<Problem>> {
-    let _among_others = match (lane, live.folded()) {
-        (Lane::AmongOthers, Some(folded)) => Some(folded.among_others().await),
+    let _shared = match (exclusivity, live.folded()) {
+        (Exclusivity::Shared, Some(folded)) => Some(folded.shared().await),
         _ => None,
     };
     let on = face.host.commit_on(request);

@@ -2,14 +2,16 @@
 
 use crate::GraphFace;
 use crate::body::{self, RefusedBody, StatementText};
-use crate::commit::{self, CommitResult, Lane};
+use crate::commit::{self, CommitResult, Exclusivity};
 use crate::envelope::{
     self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
     TRANSACTION_NOT_FOUND,
 };
 use crate::fresh::{Purpose, fresh, live};
 use crate::open::{BorrowedTransaction, NotOpen};
-use crate::run::{self, Begin, Results, StatementContext, Statements, TransactionEnd};
+use crate::run::{
+    self, Begin, BegunTransaction, Results, StatementContext, Statements, TransactionEnd,
+};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use wellspring_cypher::context::StatementTime;
@@ -104,7 +106,7 @@ fn may_write(request: &Request) -> Verdict {
 }
 
 impl GraphFace {
-    fn around(&self, request: &Request) -> StatementContext {
+    fn context(&self, request: &Request) -> StatementContext {
         let now_us = self.host.wall_us();
         let seconds = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
         let nanoseconds = u32::try_from(now_us % 1_000_000).unwrap_or(0) * 1_000;
@@ -162,8 +164,8 @@ pub(crate) async fn commit_at_once(face: Arc<GraphFace>, mut request: Box<Reques
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    let around = face.around(&request);
-    let executed = commit::at_once(&face, &request, statements, &around).await?;
+    let context = face.context(&request);
+    let executed = commit::at_once(&face, &request, statements, &context).await?;
     let done = executed.results.fault.is_none();
     let bookmark = done.then(|| GraphFace::bookmark(&request, executed.position));
     let members = Members { bookmark, ..Members::default() };
@@ -231,17 +233,17 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         return Err(problem::FORBIDDEN.because(detail));
     }
     let live = live(&face, &request.log_name).await?;
-    let around = face.around(&request);
+    let context = face.context(&request);
     let mut job = face.host.job(&request)?;
     job.hold(statements.parameter_bytes())?;
     // It began with a folded version, so nothing it depends on can fail.
-    let afterwards = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
-    let begin = Begin::Open(transaction, afterwards);
-    let attempt = run::execute(&mut job, &statements, begin, &around, &face.memory).await?;
+    let end = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
+    let begin = Begin::Open(BegunTransaction { transaction, end });
+    let attempt = run::execute(&mut job, &statements, begin, &context, &face.memory).await?;
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
-        let commit = commit::commit_of(&face, &request, &live, finished, &Lane::AmongOthers);
+        let commit = commit::commit_of(&face, &request, &live, finished, &Exclusivity::Shared);
         match commit.await? {
             CommitResult::Shown(shown) => position = shown,
             CommitResult::Overtaken => results.fault = Some(commit::outdated()),
@@ -294,11 +296,12 @@ async fn go_on_with(
     let (mut results, transaction) = if statements.is_empty() {
         (Results::of(None), Some(transaction))
     } else {
-        let around = face.around(request);
+        let context = face.context(request);
         let mut job = face.host.job(request)?;
         job.hold(statements.parameter_bytes())?;
-        let begin = Begin::Open(transaction, TransactionEnd::KeepOpen);
-        let attempt = run::execute(&mut job, &statements, begin, &around, &face.memory).await?;
+        let end = TransactionEnd::KeepOpen;
+        let begin = Begin::Open(BegunTransaction { transaction, end });
+        let attempt = run::execute(&mut job, &statements, begin, &context, &face.memory).await?;
         (attempt.results, attempt.transaction)
     };
     let expires = match transaction.map(|transaction| face.put_back(lent, transaction)) {

@@ -123,7 +123,7 @@ impl Statements {
     fn run(
         &self,
         transaction: &mut Transaction,
-        around: &StatementContext,
+        context: &StatementContext,
         budget: &mut Budget,
     ) -> Results {
         let mut json = Vec::new();
@@ -132,7 +132,7 @@ impl Statements {
             if index > 0 {
                 json.push(b',');
             }
-            if let Err(fault) = statement.run(transaction, around, budget, &mut json) {
+            if let Err(fault) = statement.run(transaction, context, budget, &mut json) {
                 if fault.phase == wellspring_cypher::error::Phase::Compile {
                     // As if its text had been faulty: it has no columns.
                     json.truncate(begun_at);
@@ -148,15 +148,15 @@ impl ReadyStatement {
     fn run(
         &self,
         transaction: &mut Transaction,
-        around: &StatementContext,
+        context: &StatementContext,
         budget: &mut Budget,
         json: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let environment = Environment {
             parameters: &self.parameters,
-            database: &around.database,
-            time: around.time,
-            seed: around.seed,
+            database: &context.database,
+            time: context.time,
+            seed: context.seed,
         };
         let begun_with = json.len();
         render::begin_result(json, self.plan.columns());
@@ -173,7 +173,7 @@ impl ReadyStatement {
                     json.push(b',');
                 }
                 rows += 1;
-                render::push_row(json, row, self.forms, (transaction, &around.database), most);
+                render::push_row(json, row, self.forms, transaction, &context.database, most);
                 if json.len() > most {
                     return Err(too_large(bytes_left));
                 }
@@ -270,21 +270,29 @@ pub(crate) enum TransactionEnd {
     Commit { setbacks: Option<u64>, number: u128 },
 }
 
+/// A transaction to execute statements in, and its fate after them.
+pub(crate) struct BegunTransaction {
+    /// The transaction.
+    pub(crate) transaction: Transaction,
+    /// What becomes of it.
+    pub(crate) end: TransactionEnd,
+}
+
 /// Executes statements, and finishes the transaction if requested. A fault drops the transaction.
 fn attempt(
     statements: &Statements,
-    mut transaction: Transaction,
-    around: &StatementContext,
-    afterwards: TransactionEnd,
+    begun: BegunTransaction,
+    context: &StatementContext,
     mut budget: Budget,
 ) -> Attempt {
+    let BegunTransaction { mut transaction, end } = begun;
     let mut results = match budget.charge_written(|| transaction.written_bytes()) {
-        Ok(()) => statements.run(&mut transaction, around, &mut budget),
+        Ok(()) => statements.run(&mut transaction, context, &mut budget),
         Err(fault) => Results::of(Some(fault)),
     };
     let (mut open, mut commit) = (None, None);
     if results.fault.is_none() {
-        match afterwards {
+        match end {
             TransactionEnd::KeepOpen => open = Some(transaction),
             TransactionEnd::Commit { setbacks, number } => {
                 let bytes = || transaction.written_bytes() + transaction.finishing_bytes();
@@ -322,25 +330,28 @@ pub(crate) fn of_violation(violation: Violation) -> Error {
 #[allow(clippy::large_enum_variant)] // one a request, on the stack
 pub(crate) enum Begin<'a> {
     /// Each attempt begins another transaction.
-    Anew(&'a mut (dyn FnMut() -> (Transaction, TransactionEnd) + Send)),
+    Anew(&'a mut (dyn FnMut() -> BegunTransaction + Send)),
     /// An open one: attempts that may be repeated work on copies.
-    Open(Transaction, TransactionEnd),
+    Open(BegunTransaction),
 }
 
 impl Begin<'_> {
     /// For an attempt that may be repeated. `None` if a copy would be large.
-    fn repeatable(&mut self) -> Option<(Transaction, TransactionEnd)> {
+    fn repeatable(&mut self) -> Option<BegunTransaction> {
         match self {
             Begin::Anew(begin) => Some(begin()),
-            Begin::Open(transaction, end) => Some((transaction.small_copy()?, *end)),
+            Begin::Open(open) => {
+                let transaction = open.transaction.small_copy()?;
+                Some(BegunTransaction { transaction, end: open.end })
+            }
         }
     }
 
     /// For the last attempt.
-    fn last(self) -> (Transaction, TransactionEnd) {
+    fn last(self) -> BegunTransaction {
         match self {
             Begin::Anew(begin) => begin(),
-            Begin::Open(transaction, end) => (transaction, end),
+            Begin::Open(open) => open,
         }
     }
 }
@@ -354,35 +365,35 @@ pub(crate) async fn execute(
     job: &mut Job,
     statements: &Arc<Statements>,
     mut begin: Begin<'_>,
-    around: &StatementContext,
+    context: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     if !statements.change_schema() {
         if statements.are_small()
             && let Some(begun) = begin.repeatable()
-            && let Some(short) = short_attempt(job, statements, begun, around)
+            && let Some(short) = short_attempt(job, statements, begun, context)
         {
             return Ok(short);
         }
         if let Some(begun) = begin.repeatable()
-            && let Some(brief) = brief_attempt(job, statements, begun, around).await?
+            && let Some(brief) = brief_attempt(job, statements, begun, context).await?
         {
             return Ok(brief);
         }
     }
-    execute_elsewhere(job, statements, begin.last(), around, memory).await
+    execute_elsewhere(job, statements, begin.last(), context, memory).await
 }
 
 /// An attempt on the serving thread. `None` if it takes too long there.
 fn short_attempt(
     job: &mut Job,
     statements: &Statements,
-    (transaction, afterwards): (Transaction, TransactionEnd),
-    around: &StatementContext,
+    begun: BegunTransaction,
+    context: &StatementContext,
 ) -> Option<Attempt> {
     let attempt = job.timed(|| {
         let budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
-        attempt(statements, transaction, around, afterwards, budget)
+        attempt(statements, begun, context, budget)
     });
     attempt.within_budget()
 }
@@ -394,14 +405,14 @@ fn short_attempt(
 async fn brief_attempt(
     job: &mut Job,
     statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, TransactionEnd),
-    around: &StatementContext,
+    begun: BegunTransaction,
+    context: &StatementContext,
 ) -> Result<Option<Attempt>, Box<Problem>> {
     job.name(statements.shown());
-    let (statements, around) = (Arc::clone(statements), around.clone());
+    let (statements, context) = (Arc::clone(statements), context.clone());
     job.brief_within(move |work| {
         let budget = Budget::new(BRIEF_STEPS, BRIEF_BYTES, asks(work));
-        attempt(&statements, transaction, &around, afterwards, budget).within_budget()
+        attempt(&statements, begun, &context, budget).within_budget()
     })
     .await
 }
@@ -413,17 +424,17 @@ async fn brief_attempt(
 async fn execute_elsewhere(
     job: &mut Job,
     statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, TransactionEnd),
-    around: &StatementContext,
+    begun: BegunTransaction,
+    context: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     job.name(statements.shown());
-    let (statements, around) = (Arc::clone(statements), around.clone());
+    let (statements, context) = (Arc::clone(statements), context.clone());
     let Memory { query_bytes, pool } = memory.clone();
     // Dropping the waiting future ends the work.
     job.long(move |work| {
         let budget = Budget::new(u64::MAX, query_bytes as u64, asks(work)).sharing(&pool);
-        attempt(&statements, transaction, &around, afterwards, budget)
+        attempt(&statements, begun, &context, budget)
     })
     .await
 }

@@ -84,8 +84,11 @@ impl Touches {
     /// this change set.
     pub(crate) fn concerns(&self, footprint: &Footprint) -> bool {
         self.schema
-            || self.nodes.iter().any(|node| concerns_node(footprint, *node))
-            || self.relationships.iter().any(|one| concerns_relationship(footprint, *one))
+            || self.nodes.iter().any(|(id, fate)| concerns_node(footprint, *id, *fate))
+            || self
+                .relationships
+                .iter()
+                .any(|(id, fate)| concerns_relationship(footprint, *id, *fate))
             || self.heads.iter().any(|head| concerns_head(footprint, head))
             || self.labels.iter().any(|label| footprint.labels.contains(label))
             || self.equal.iter().any(|(label, key, hash)| {
@@ -105,7 +108,7 @@ fn differing_values<'a>(old: &'a Properties, new: &'a Properties) -> Vec<(Name, 
     gone.chain(came).map(|(key, value)| (*key, value)).collect()
 }
 
-fn concerns_node(footprint: &Footprint, (id, fate): (NodeId, Fate)) -> bool {
+fn concerns_node(footprint: &Footprint, id: NodeId, fate: Fate) -> bool {
     let of_membership = footprint.all_nodes && fate != Fate::Changed;
     let of_content = footprint.every_node && fate != Fate::Created;
     let of_end = fate == Fate::Deleted && footprint.ends.contains(&id);
@@ -113,7 +116,7 @@ fn concerns_node(footprint: &Footprint, (id, fate): (NodeId, Fate)) -> bool {
     of_membership || of_content || of_end || of_absence || footprint.nodes.contains(&id)
 }
 
-fn concerns_relationship(footprint: &Footprint, (id, fate): (RelationshipId, Fate)) -> bool {
+fn concerns_relationship(footprint: &Footprint, id: RelationshipId, fate: Fate) -> bool {
     let of_content = footprint.every_relationship && fate != Fate::Created;
     let of_absence = fate == Fate::Created && footprint.absent_relationships.contains(&id);
     of_content || of_absence || footprint.relationships.contains(&id)

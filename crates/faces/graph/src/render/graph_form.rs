@@ -55,7 +55,7 @@ fn push_ids(out: &mut Vec<u8>, names: [&str; 2], id: (u8, u64), place: &Place<'_
     out.push(b',');
     push_string(out, names[1]);
     out.push(b':');
-    place.push_element_id(out, id);
+    place.push_element_id(out, id.0, id.1);
 }
 
 fn push_node(out: &mut Vec<u8>, id: NodeId, place: &Place<'_>) {

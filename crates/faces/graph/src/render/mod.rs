@@ -54,7 +54,8 @@ pub(crate) fn push_row(
     out: &mut Vec<u8>,
     row: &[Value],
     forms: ResultForms,
-    (transaction, database): (&Transaction, &str),
+    transaction: &Transaction,
+    database: &str,
     most: usize,
 ) {
     let place = value::Place { transaction, database, most };

@@ -108,12 +108,12 @@ impl Place<'_> {
 
     fn push_entity_meta(&self, out: &mut Vec<u8>, id: (u8, u64), kind: &str, is_gone: bool) {
         let _ = write!(out, "{{\"id\":{},\"elementId\":", id.1);
-        self.push_element_id(out, id);
+        self.push_element_id(out, id.0, id.1);
         let _ = write!(out, ",\"type\":\"{kind}\",\"deleted\":{is_gone}}}");
     }
 
     /// Appends an entity's id for clients: `4:DATABASE:7` for a node, `5:…` for a relationship.
-    pub(super) fn push_element_id(&self, out: &mut Vec<u8>, (kind, number): (u8, u64)) {
+    pub(super) fn push_element_id(&self, out: &mut Vec<u8>, kind: u8, number: u64) {
         push_string(out, &format!("{kind}:{}:{number}", self.database));
     }
 

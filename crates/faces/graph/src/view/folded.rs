@@ -17,7 +17,7 @@ const MOST_EFFECTS: usize = 400_000;
 pub(crate) struct FoldedGraph {
     published: Mutex<PublishedGraph>,
     /// Held by all committing requests together; exclusively by one that was overtaken too often.
-    lane: RwLock<()>,
+    commits: RwLock<()>,
     /// Commits to be folded without computing them again.
     pub(crate) awaited: Arc<AwaitedCommits>,
     /// Folded events without effect.
@@ -71,8 +71,8 @@ impl FoldedGraph {
     }
 
     /// The lock shared by all committing requests.
-    pub(crate) async fn among_others(&self) -> RwLockReadGuard<'_, ()> {
-        self.lane.read().await
+    pub(crate) async fn shared(&self) -> RwLockReadGuard<'_, ()> {
+        self.commits.read().await
     }
 
     /// Waits for the turn of a request that was overtaken often.
@@ -81,8 +81,8 @@ impl FoldedGraph {
     }
 
     /// While this is held no one else commits. Pending commits finish first.
-    pub(crate) async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.lane.write().await
+    pub(crate) async fn exclusive(&self) -> RwLockWriteGuard<'_, ()> {
+        self.commits.write().await
     }
 
     /// The newest version.
@@ -94,6 +94,7 @@ impl FoldedGraph {
 impl PublishedGraph {
     /// Publishes the next version, to which these commits led.
     pub(crate) fn advance(&mut self, fold: GraphFold, commits: &mut RecentCommits) {
+        assert!(fold.graph().position() >= self.fold.graph().position(), "versions ascend");
         self.fold = fold;
         self.recent.append(commits);
     }
@@ -107,6 +108,8 @@ impl PublishedGraph {
 impl RecentCommits {
     /// Adds the next.
     pub(crate) fn push(&mut self, commit: RecentCommit) {
+        let newest = self.commits.back().map(|newest| newest.position);
+        debug_assert!(newest < Some(commit.position), "commits ascend");
         self.effects += commit.changes.changes.len();
         self.commits.push_back(commit);
         while self.effects > MOST_EFFECTS {

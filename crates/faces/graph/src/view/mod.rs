@@ -187,7 +187,7 @@ impl View for GraphView {
                 _ => None,
             };
             let awaited = CommitMark { by: Arc::clone(awaited), follows: *follows, data };
-            staged.push(ticket, (graph.clone(), Arc::clone(changes)), awaited);
+            staged.push(ticket, graph.clone(), Arc::clone(changes), awaited);
         }
     }
 

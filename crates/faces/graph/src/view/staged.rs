@@ -80,14 +80,21 @@ impl StagedCommits {
     pub(crate) fn push(
         &mut self,
         ticket: Ticket,
-        (graph, changes): (Graph, Arc<CommittedChanges>),
+        graph: Graph,
+        changes: Arc<CommittedChanges>,
         awaited: CommitMark,
     ) {
+        let newest = self.commits.back().map(|newest| newest.ticket);
+        debug_assert!(newest <= Some(ticket), "tickets ascend");
         self.commits.push_back(StagedCommit { ticket, last: None, graph, changes, awaited });
     }
 
     pub(crate) fn place(&mut self, ticket: Ticket, last: Position) {
         let those = self.of_ticket(ticket);
+        debug_assert!(
+            self.commits.range(..those.start).all(|commit| commit.last < Some(last)),
+            "positions ascend with tickets"
+        );
         for commit in self.commits.range_mut(those) {
             commit.last = Some(last);
             commit.graph.set_position(last);
