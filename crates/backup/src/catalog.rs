@@ -1,37 +1,37 @@
 //! The backups in a store.
 
-use crate::fault::{BackupError, Outcome, UnreadableManifest};
+use crate::fault::{BackupError, BackupResult, UnreadableManifest};
 use crate::manifest::{LogBackup, Manifest, manifest_file};
 use crate::names::is_backup_name;
 use crate::store::{Store, get};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
-/// Most bytes of a manifest, which is read into memory: that of some millions of segments.
+/// Maximum size of a manifest, which is read into memory; enough for millions of segments.
 const MOST_MANIFEST_BYTES: u64 = 1 << 30;
-/// Logs of a backup that a message names.
+/// Maximum number of a backup's logs that a message names.
 const MOST_SHOWN_LOGS: usize = 5;
 
 /// The names of the backups in a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
-    /// Finished ones, the oldest first.
+    /// Finished backups, oldest first.
     pub finished: Vec<String>,
-    /// Those that were begun and not finished, the oldest first.
+    /// Backups that were begun and not finished, oldest first.
     pub unfinished: Vec<String>,
 }
 
 impl Catalog {
-    /// Looks for the backups in a store.
+    /// Lists the backups in a store.
     ///
     /// # Errors
-    /// [`BackupError`]: it cannot be listed.
-    pub fn of(store: &mut dyn Store) -> Outcome<Catalog> {
+    /// [`BackupError`]: the store cannot be listed.
+    pub fn of(store: &mut dyn Store) -> BackupResult<Catalog> {
         let files = store.list("backups/")?;
         let named = |suffix: &str| {
             let names = files.iter().filter_map(|(name, _)| {
                 let name = name.strip_prefix("backups/")?.strip_suffix(suffix)?;
-                // Other files are not ours, and names are shown and made into paths.
+                // Other files are ignored, because names are shown and become paths.
                 is_backup_name(name).then(|| name.to_owned())
             });
             let mut names: Vec<String> = names.collect();
@@ -48,7 +48,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`BackupError::Unfinished`], [`BackupError::NotFound`].
-    pub fn choose(&self, name: Option<&str>, place: &str) -> Outcome<String> {
+    pub fn choose(&self, name: Option<&str>, place: &str) -> BackupResult<String> {
         let Some(name) = name else {
             return match (self.finished.last(), self.unfinished.last()) {
                 (Some(newest), _) => Ok(newest.clone()),
@@ -77,14 +77,14 @@ impl Catalog {
 /// The manifests of finished backups.
 #[derive(Debug, Default)]
 pub struct Manifests {
-    /// Those that can be read, in the order of their names.
+    /// Readable manifests, in the order of their names.
     pub read: Vec<Manifest>,
-    /// The others.
+    /// Unreadable ones.
     pub unreadable: Vec<UnreadableManifest>,
 }
 
 impl Manifests {
-    /// Reads those of the backups of these names. One that was removed meanwhile is left out.
+    /// Reads the manifests of the named backups, except those removed meanwhile.
     pub fn of(store: &mut dyn Store, names: &[String]) -> Manifests {
         let mut manifests = Manifests::default();
         for name in names {
@@ -98,12 +98,12 @@ impl Manifests {
     }
 }
 
-/// The newest finished backup that has a log of one of these histories: a place may hold backups of
-/// other servers, too. One whose manifest is damaged counts for nothing.
+/// The newest finished backup that has a log with one of these histories, because a store may also
+/// have backups of other servers. Backups with a damaged manifest are ignored.
 ///
 /// # Errors
 /// [`BackupError`]: the store cannot be read.
-pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Option<Manifest>> {
+pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> BackupResult<Option<Manifest>> {
     for name in Catalog::of(store)?.finished.iter().rev() {
         let Some(found) = readable(store, name)? else { continue };
         if found.logs.iter().any(|log| histories.contains(&log.history)) {
@@ -113,12 +113,12 @@ pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Optio
     Ok(None)
 }
 
-/// Whether any finished backup is one of a server with these histories. One whose manifest is
-/// damaged may be.
+/// Whether any finished backup may have a log with one of these histories. True for a backup with a
+/// damaged manifest.
 ///
 /// # Errors
 /// [`BackupError::Io`]: the store cannot be read.
-pub fn may_have(store: &mut dyn Store, histories: &[String]) -> Outcome<bool> {
+pub fn may_have(store: &mut dyn Store, histories: &[String]) -> BackupResult<bool> {
     for name in Catalog::of(store)?.finished.iter().rev() {
         match manifest(store, name) {
             Ok(found) if found.logs.iter().any(|log| histories.contains(&log.history)) => {
@@ -132,12 +132,12 @@ pub fn may_have(store: &mut dyn Store, histories: &[String]) -> Outcome<bool> {
     Ok(false)
 }
 
-/// The newest finished backup, where all that can be read are of one server.
+/// The newest finished backup, provided that all readable ones are of one server.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if backups share no history, with the newest of each server: the newest
-/// of all may be another one's. Or there is none that is finished, or it cannot be read.
-pub fn newest(store: &mut dyn Store) -> Outcome<Manifest> {
+/// [`BackupError::Unfit`] if backups share no history, with the newest backup of each server; or no
+/// finished backup exists, or the newest cannot be read.
+pub fn newest(store: &mut dyn Store) -> BackupResult<Manifest> {
     let place = store.place();
     let catalog = Catalog::of(store)?;
     let newest = manifest(store, &catalog.choose(None, &place)?)?;
@@ -165,8 +165,8 @@ pub fn newest(store: &mut dyn Store) -> Outcome<Manifest> {
     )))
 }
 
-/// Backups by the server that they are of, each in their order: those of one share a history, if
-/// not with each other, then with one in between.
+/// Backups by server, each in their order. Two backups are of one server if they share a history,
+/// directly or through backups in between.
 fn by_server(manifests: &[Manifest]) -> Vec<Vec<&Manifest>> {
     let mut servers: Vec<(HashSet<&str>, Vec<&Manifest>)> = Vec::new();
     for manifest in manifests {
@@ -187,9 +187,8 @@ fn by_server(manifests: &[Manifest]) -> Vec<Vec<&Manifest>> {
     servers.into_iter().map(|(_, backups)| backups).collect()
 }
 
-/// The backups that can mend a log with this name: those of its history, the one that reaches
-/// furthest first, and of those the newest. If nothing tells the log's history, the backups have to
-/// be of one.
+/// The backups that can mend a log with this name: those of its history, by descending position,
+/// newest first among equals. If the log's history is unknown, the backups must share one.
 ///
 /// # Errors
 /// [`BackupError::NotFound`] if none has the log; [`BackupError::Unfit`] if none has this history,
@@ -198,10 +197,10 @@ pub fn candidates(
     store: &mut dyn Store,
     log: &str,
     history: Option<&str>,
-) -> Outcome<Vec<Manifest>> {
+) -> BackupResult<Vec<Manifest>> {
     let place = store.place();
     let catalog = Catalog::of(store)?;
-    // Says what is there, if nothing is finished.
+    // Fails with the unfinished backups, if none is finished.
     catalog.choose(None, &place)?;
     let mut found = Vec::new();
     for name in catalog.finished.iter().rev() {
@@ -240,7 +239,7 @@ pub fn candidates(
 ///
 /// # Errors
 /// [`BackupError::Io`]: the store cannot be read.
-fn readable(store: &mut dyn Store, name: &str) -> Outcome<Option<Manifest>> {
+fn readable(store: &mut dyn Store, name: &str) -> BackupResult<Option<Manifest>> {
     match manifest(store, name) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(error @ BackupError::Io { .. }) => Err(error),
@@ -252,7 +251,7 @@ fn readable(store: &mut dyn Store, name: &str) -> Outcome<Option<Manifest>> {
 ///
 /// # Errors
 /// [`BackupError`].
-pub fn manifest(store: &mut dyn Store, name: &str) -> Outcome<Manifest> {
+pub fn manifest(store: &mut dyn Store, name: &str) -> BackupResult<Manifest> {
     let file = manifest_file(name);
     let content = get(store, &file, MOST_MANIFEST_BYTES)?;
     let manifest = Manifest::decode(&content, &file)?;

@@ -1,22 +1,22 @@
-//! Where a restored log ends. Group commits do not show where an append ends, but all events of an
+//! The end of a restored log. A log does not record where an append ends, but all events of an
 //! append have the same time. So a cut by time never splits an append. A cut by position between
 //! two events of the same time is refused, with the nearest safe positions.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, Manifest};
 use crate::store::Store;
 use wellspring_format::segment_reader::{SegmentReader, VerifiedBatch};
 use wellspring_types::Position;
 use wellspring_types::moment::push_rfc3339;
 
-/// Up to where a log is restored.
+/// The part of a log to restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// All of it.
     None,
     /// Up to this position.
     After(Position),
-    /// What was recorded up to this moment, µs since 1970 UTC.
+    /// Up to the last event recorded at this moment, µs since 1970 UTC, or before.
     At(u64),
 }
 
@@ -24,9 +24,9 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchShare {
     All,
-    /// The first events of it, and nothing that follows.
+    /// Only its first events, and no later batch.
     First(u32),
-    /// Nothing, nor anything that follows.
+    /// None of it, and no later batch.
     Nothing,
 }
 
@@ -35,7 +35,7 @@ impl Cut {
     ///
     /// # Errors
     /// [`BackupError::Unfit`]: the position may be in the middle of an append.
-    pub(crate) fn of(self, batch: &VerifiedBatch<'_>) -> Outcome<BatchShare> {
+    pub(crate) fn of(self, batch: &VerifiedBatch<'_>) -> BackupResult<BatchShare> {
         let header = &batch.header;
         match self {
             Cut::None => Ok(BatchShare::All),
@@ -56,15 +56,15 @@ impl Cut {
     }
 }
 
-/// Checks that a backup holds the end that is wanted of these logs of it. A time must leave
-/// something in one of them, and in each of `never_empty`.
+/// Checks that a backup reaches the requested end of these logs. A time must leave an event in at
+/// least one of them, and in each of `never_empty`.
 pub(crate) fn check(
     cut: Cut,
     store: &mut dyn Store,
     manifest: &Manifest,
     chosen: &[&LogBackup],
     never_empty: &[String],
-) -> Outcome<()> {
+) -> BackupResult<()> {
     match cut {
         Cut::None => Ok(()),
         Cut::After(position) => check_position(position, chosen),
@@ -84,8 +84,8 @@ pub(crate) fn check(
     }
 }
 
-/// A position makes sense for one log, and only if the backup reaches it.
-fn check_position(position: Position, chosen: &[&LogBackup]) -> Outcome<()> {
+/// A position requires a single log that reaches it.
+fn check_position(position: Position, chosen: &[&LogBackup]) -> BackupResult<()> {
     let [log] = chosen else {
         let what = "a position is one of a single log: name it (a time fits all logs)";
         return Err(BackupError::Unfit(what.into()));
@@ -104,7 +104,7 @@ fn earliest_us(
     store: &mut dyn Store,
     chosen: &[&LogBackup],
     never_empty: &[String],
-) -> Outcome<u64> {
+) -> BackupResult<u64> {
     let (mut first_us, mut needed_us) = (None::<u64>, 0);
     for log in chosen {
         let Some(begun_us) = first_recorded_us(store, log)? else { continue };
@@ -117,7 +117,7 @@ fn earliest_us(
 }
 
 /// When the first event of a log was recorded.
-fn first_recorded_us(store: &mut dyn Store, log: &LogBackup) -> Outcome<Option<u64>> {
+fn first_recorded_us(store: &mut dyn Store, log: &LogBackup) -> BackupResult<Option<u64>> {
     let Some(segment) = log.segments.first() else { return Ok(None) };
     let file = segment.file(&log.history);
     let of_segment = |fault| BackupError::of_segment(&file, fault);
@@ -138,7 +138,7 @@ fn shown(us: u64) -> String {
 
 /// Cuts a batch after a position in it. The events of an append have the same time, so between two
 /// events of different times ends an append.
-fn within(batch: &VerifiedBatch<'_>, position: Position) -> Outcome<BatchShare> {
+fn within(batch: &VerifiedBatch<'_>, position: Position) -> BackupResult<BatchShare> {
     let first = batch.header.first;
     let times: Vec<u64> = batch.records().flatten().map(|record| record.recorded_at_us()).collect();
     let kept = (position - first + 1) as usize;

@@ -1,13 +1,13 @@
-//! What goes wrong with backups, and what to do.
+//! Errors of backups, with what to do about them.
 
 use std::fmt;
 use std::io;
 use wellspring_format::segment_reader::SegmentFault;
 
-/// The result of anything here.
-pub type Outcome<T> = Result<T, BackupError>;
+/// A result with a [`BackupError`].
+pub type BackupResult<T> = Result<T, BackupError>;
 
-/// Why something could not be done.
+/// Why an operation on backups failed.
 #[derive(Debug)]
 pub enum BackupError {
     /// A file system, a socket or an object store failed. A retry may help.
@@ -17,25 +17,25 @@ pub enum BackupError {
         /// The error.
         error: io::Error,
     },
-    /// The server refused. What it says tells whether a retry helps.
+    /// The server refused. Its detail says whether a retry helps.
     Refused {
-        /// What it says.
+        /// The detail of its answer.
         detail: String,
-        /// The HTTP status, if it came over HTTP.
+        /// The HTTP status, if there was one.
         status: Option<u16>,
     },
-    /// A log was deleted after the backup was planned. The backup goes on without it.
+    /// A log was deleted after the backup was planned. The backup continues without it.
     LogDeleted {
         /// Its name.
         log: String,
     },
-    /// The server that a backup is taken of has a damaged segment. `wellspring mend` with an
-    /// earlier backup is the remedy.
+    /// The backed-up server has a damaged segment. Repair it with `wellspring mend` and an earlier
+    /// backup.
     DamagedSource {
         /// What is damaged, and how.
         detail: String,
     },
-    /// Bytes are damaged, in the backup or on the way. `wellspring verify` tells the extent.
+    /// Bytes are damaged, in the backup or in transit. `wellspring verify` shows the extent.
     Damaged {
         /// The file.
         file: String,
@@ -47,31 +47,31 @@ pub enum BackupError {
         /// Its name.
         name: String,
     },
-    /// There is no such backup.
+    /// The backup does not exist.
     NotFound {
         /// What was looked for, and where.
         what: String,
     },
-    /// Nothing was removed: manifests of backups cannot be read, so it is unknown which segments
-    /// they need.
+    /// Nothing was removed: some manifests cannot be read, so the segments that they need are
+    /// unknown.
     UnreadableManifests {
         /// Where the backups are.
         place: String,
         /// The manifests.
         manifests: Vec<UnreadableManifest>,
     },
-    /// A process has it open. Stop that one, or wait for it.
+    /// Another process has it open. Stop that process, or wait for it.
     InUse(String),
-    /// Another process works on the same place of backups. A retry helps, once that one has ended.
+    /// Another process works on the same store. A retry helps once it has ended.
     Busy(String),
-    /// A newer version wrote it.
+    /// A newer version of Wellspring wrote it.
     UnknownVersion {
         /// The file.
         file: String,
         /// Its version.
         version: u32,
     },
-    /// The request makes no sense: a position that the backup does not hold, a folder in use.
+    /// The request cannot be fulfilled: a position that the backup does not have, a folder in use.
     Unfit(String),
 }
 
@@ -140,7 +140,7 @@ impl BackupError {
     }
 }
 
-/// A finished backup whose manifest cannot be read. It concerns that backup only.
+/// A finished backup whose manifest cannot be read. Other backups are not affected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableManifest {
     /// The backup's name.
@@ -158,12 +158,12 @@ pub enum ManifestFault {
     Damaged,
     /// A newer version wrote it.
     Newer,
-    /// The place does not give it; it may later.
+    /// The store cannot read it now; a retry may help.
     Unavailable,
 }
 
 impl UnreadableManifest {
-    /// That of the backup `name`, which `error` keeps from being read.
+    /// The manifest of the backup `name`, which cannot be read because of `error`.
     #[must_use]
     pub fn new(name: &str, error: &BackupError) -> UnreadableManifest {
         let fault = match error {
@@ -174,7 +174,7 @@ impl UnreadableManifest {
         UnreadableManifest { name: name.to_owned(), detail: error.to_string(), fault }
     }
 
-    /// What to do about it, in the place of this name.
+    /// What to do about it; `place` is the location of the store.
     #[must_use]
     pub fn remedy(&self, place: &str) -> String {
         let remove = format!("`wellspring backup remove --from {place} {}`", self.name);

@@ -1,15 +1,15 @@
-//! Where logs ended in earlier backups. A log of the same history that ends before that has lost
-//! events: a snapshot of its disk was put back, or its last files are gone. In the folder, nothing
-//! may tell.
+//! The ends of logs in earlier backups. A log of the same history that ends before that has lost
+//! events: a snapshot of its disk was restored, or its last files are missing. The folder itself
+//! may not show it.
 //!
 //! A damaged manifest proves no position, but names of segments do: a segment is named by history,
 //! base, length and last checksum, and gets its name after its bytes are durable. So a segment that
-//! no readable manifest names, and that begins after the log's end or is its last one with more
-//! bytes, proves later events. Removal stops while a manifest is damaged, because the segments that
-//! it needs are unknown.
+//! no readable manifest names proves later events if it begins after the log's end, or is its last
+//! segment with more bytes. No segment is removed while a manifest is damaged, because the segments
+//! that it needs are unknown.
 
 use crate::catalog::{Catalog, Manifests};
-use crate::fault::{Outcome, UnreadableManifest};
+use crate::fault::{BackupResult, UnreadableManifest};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::names::SegmentFileName;
 use crate::store::Store;
@@ -17,8 +17,8 @@ use std::collections::{HashMap, HashSet};
 use wellspring_log::LostEnd;
 use wellspring_types::Position;
 
-/// The furthest known end of each history. Manifests tell positions; the names of segments in a
-/// place tell that there were more events, even of a backup whose manifest is damaged.
+/// The furthest known end of each history. Manifests contain positions; the names of segments in a
+/// store prove later events even if the manifest of their backup is damaged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownEnds {
     by_manifests: HashMap<String, KnownEnd>,
@@ -33,7 +33,7 @@ struct KnownEnd {
     backup: String,
 }
 
-/// The segment that reaches furthest of its history, of those that no manifest names.
+/// The furthest segment of a history among those that no manifest names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownFile {
     base: Position,
@@ -41,7 +41,7 @@ struct KnownFile {
     name: String,
 }
 
-/// Where a log ends.
+/// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEnd {
     /// Its last position.
@@ -53,13 +53,13 @@ pub struct LogEnd {
 }
 
 impl LogEnd {
-    /// That of a log with this last segment, if it has any.
+    /// The end of a log with this last segment, if it has any.
     pub(crate) fn of(head: Position, last: Option<(Position, u64)>) -> LogEnd {
         let (last_base, last_bytes) = last.unwrap_or((1, 0));
         LogEnd { head, last_base, last_bytes }
     }
 
-    /// That of a log in a backup.
+    /// The end of a log in a backup.
     pub(crate) fn in_backup(log: &LogBackup) -> LogEnd {
         let of = |segment: &SegmentBackup| (segment.base, segment.bytes);
         LogEnd::of(log.head, log.segments.last().map(of))
@@ -67,11 +67,11 @@ impl LogEnd {
 }
 
 impl KnownEnds {
-    /// Those of all finished backups in a store, and of the segments there that no manifest names.
+    /// The ends in all finished backups in a store, and in segments there that no manifest names.
     ///
     /// # Errors
     /// [`BackupError`](crate::BackupError): the store cannot be listed.
-    pub fn of(store: &mut dyn Store) -> Outcome<KnownEnds> {
+    pub fn of(store: &mut dyn Store) -> BackupResult<KnownEnds> {
         let mut known = KnownEnds::default();
         let finished = Catalog::of(store)?.finished;
         let Manifests { read, unreadable } = Manifests::of(store, &finished);
@@ -86,7 +86,7 @@ impl KnownEnds {
         Ok(known)
     }
 
-    /// The backups whose ends are not known by position, as their manifests cannot be read.
+    /// The backups whose ends have no known position, because their manifests cannot be read.
     #[must_use]
     pub fn unreadable(&self) -> &[UnreadableManifest] {
         &self.unreadable
@@ -103,15 +103,14 @@ impl KnownEnds {
         }
     }
 
-    /// Adds what the name of a file in a store tells that no manifest names: of those that are
-    /// named, the positions are known.
+    /// Adds the end proved by the name of a file that no manifest names.
     pub(crate) fn note_file(&mut self, name: &str) {
         let Some(SegmentFileName { history, base, bytes, anchor }) = SegmentFileName::parse(name)
         else {
             return;
         };
         let known = self.by_files.get(history);
-        // A segment without a record says nothing about events.
+        // A segment without a record proves no event.
         if anchor != 0 && known.is_none_or(|known| (known.base, known.bytes) < (base, bytes)) {
             let file = KnownFile { base, bytes, name: name.to_owned() };
             self.by_files.insert(history.to_owned(), file);
@@ -124,8 +123,8 @@ impl KnownEnds {
         self.by_manifests.contains_key(history)
     }
 
-    /// The evidence, of backups or of the segments in the place, that a log of this history which
-    /// ends there has lost its end.
+    /// The evidence, from backups or segments in the store, that a log of this history with this
+    /// end has lost events.
     #[must_use]
     pub fn lost_end(&self, history: &str, end: LogEnd) -> Option<LostEnd> {
         let LogEnd { head, last_base, last_bytes } = end;
@@ -189,7 +188,7 @@ mod tests {
         let history = "4f1c09d2a87b4e6f";
         let mut known = KnownEnds::default();
         let file = |base: Position, bytes: u64, anchor: u32| {
-            crate::manifest::segment_file(history, base, (bytes, anchor))
+            crate::manifest::segment_file(history, base, bytes, anchor)
         };
         for file in [file(1, 500, 7), file(9, 300, 8), file(9, 200, 9), file(12, 64, 0)] {
             known.note_file(&file);

@@ -1,62 +1,63 @@
 //! Backups of a server's logs.
 //!
-//! A [`Source`] says what is durable at one moment and hands out the bytes; [`take`](take::take)
-//! verifies them batch by batch on their way into a [`Store`]: a folder, a tar archive, an object
-//! store. A backup exists once its [manifest](Manifest) does, which is written last.
-//! [`restore`](restore::restore) makes a data folder of one, whole or up to a position or a time;
-//! [`verify`](verify::verify) reads one; [`mend`](mend::mend) replaces what is damaged in a data
-//! folder; [`renew_history`](renew::renew_history) is for one that a disk snapshot has put back.
+//! A [`Source`] lists everything that is durable at one moment and provides the bytes;
+//! [`take`](take::take) verifies them batch by batch and copies them to a [`Store`]: a folder, a
+//! tar archive, an object store. A backup exists once its [manifest](Manifest) does, which is
+//! written last. [`restore`](restore::restore) creates a data folder from a backup, completely or
+//! up to a position or a time; [`verify`](verify::verify) checks a backup; [`mend`](mend::mend)
+//! replaces damaged segments of a data folder; [`renew_history`](new_history::renew_history) is for
+//! a data folder that was restored from a disk snapshot.
 //!
 //! ```text
 //! store/
-//!   backups/20261125T214438Z.json                       a manifest: this backup is finished
-//!   backups/20261126T214438Z.begun                      this one is not
+//!   backups/20261125T214438Z.json                       the manifest of a finished backup
+//!   backups/20261126T214438Z.begun                      an unfinished backup
 //!   backups/9f86d081884c7d65.pruning                    old backups are being removed (S3 only)
 //!   segments/4f1c09d2a87b4e6f/00000000000000000001-268435393-0badc0de.seg
 //!            history          base                 bytes     anchor
 //! ```
 //!
-//! Segments never change, so backups share them: the next one brings only what is new. Synchronous;
-//! no HTTP.
+//! Segments are immutable, so backups share them: each backup adds only new ones. Synchronous; no
+//! HTTP.
 //!
-//! Durable bytes never change, so a backup needs no pause and no pin: a [`plan`](plan::BackupPlan)
-//! lists them, at one moment of all logs (`log/head_gate.rs`), and they can be read whenever. Plan
-//! and bytes are stateless, so a backup can be throttled, interrupted and repeated. Bytes are
-//! copied and never hard-linked: a hard link on the same file system would share the damage that a
-//! backup is for. A log that is deleted meanwhile is left out of the backup and named.
+//! Durable bytes never change, so a backup neither pauses appends nor locks files: a
+//! [`plan`](plan::BackupPlan) lists the bytes of all logs at one moment (`log/head_gate.rs`), and
+//! they can be read at any later time. Plan and reads are stateless, so a backup can be throttled,
+//! interrupted and repeated. Bytes are copied and never hard-linked: a hard link would share the
+//! damage that a backup protects from. A log that is deleted meanwhile is left out and reported.
 //!
-//! Indexes and snapshots of views are not in a backup, because a start rebuilds them; nor is the
-//! token secret, because credentials that were revoked meanwhile would be valid again; nor is the
-//! copy of a shared log, because its database is what to back up.
+//! A backup does not contain indexes and snapshots of views, because a start rebuilds them; the
+//! token secret, because credentials that were revoked meanwhile would be valid again; and the copy
+//! of a shared log, because its database must be backed up instead.
 
 #![forbid(unsafe_code)]
 
 pub mod catalog;
 mod cut;
+mod data_folders;
 mod fault;
 mod known_ends;
 pub mod manifest;
-mod marks;
 pub mod mend;
 mod names;
-mod pace;
-mod places;
+pub mod new_history;
 pub mod plan;
 pub mod prune;
-pub mod renew;
+mod rate_limit;
 pub mod restore;
 pub mod retention;
 pub mod source;
 pub mod store;
 pub mod take;
 pub mod verify;
+mod writer_marks;
 
 pub use cut::Cut;
-pub use fault::{BackupError, ManifestFault, Outcome, UnreadableManifest};
+pub use data_folders::Nesting;
+pub use fault::{BackupError, BackupResult, ManifestFault, UnreadableManifest};
 pub use known_ends::{KnownEnds, LogEnd};
 pub use manifest::{LogBackup, Manifest};
-pub use pace::Pace;
-pub use places::Nesting;
 pub use plan::BackupPlan;
+pub use rate_limit::RateLimit;
 pub use source::Source;
 pub use store::Store;

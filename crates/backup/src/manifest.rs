@@ -1,6 +1,6 @@
-//! The manifest of a backup: what it holds, and the checksums of it.
+//! The manifest of a backup: its contents and their checksums.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::names::check_names;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -9,16 +9,16 @@ use wellspring_types::Position;
 /// The version of the manifest's format.
 pub const FORMAT: u32 = 1;
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`FORMAT`].
     pub format: u32,
-    /// The backup's name: when it was begun, as in `20261125T214438Z`.
+    /// The backup's name: the time when it was begun, as in `20261125T214438Z`.
     pub name: String,
-    /// The version of the server it was taken from.
+    /// The version of its server.
     pub version: String,
-    /// The moment that it shows, µs since 1970 UTC.
+    /// Its moment, µs since 1970 UTC.
     pub taken_at_us: u64,
     /// Whether the server had accounts.
     pub has_accounts: bool,
@@ -59,11 +59,11 @@ pub struct SegmentBackup {
 }
 
 impl LogBackup {
-    /// Checks that its segments follow each other from the beginning up to its head.
+    /// Checks that its segments are contiguous from position 1 up to its head.
     ///
     /// # Errors
     /// [`BackupError::Damaged`].
-    pub(crate) fn check(&self) -> Outcome<()> {
+    pub(crate) fn check(&self) -> BackupResult<()> {
         let damaged = |what: String| Err(BackupError::Damaged { file: self.name.clone(), what });
         let mut next = 1;
         for segment in &self.segments {
@@ -86,12 +86,12 @@ impl SegmentBackup {
     /// Its name in the store.
     #[must_use]
     pub fn file(&self, history: &str) -> String {
-        segment_file(history, self.base, (self.bytes, self.anchor))
+        segment_file(history, self.base, self.bytes, self.anchor)
     }
 }
 
 /// The name of a segment's bytes in a store.
-pub(crate) fn segment_file(history: &str, base: Position, (bytes, anchor): (u64, u32)) -> String {
+pub(crate) fn segment_file(history: &str, base: Position, bytes: u64, anchor: u32) -> String {
     format!("segments/{history}/{base:020}-{bytes}-{anchor:08x}.seg")
 }
 
@@ -105,12 +105,12 @@ pub(crate) fn begun_file(name: &str) -> String {
     format!("backups/{name}.begun")
 }
 
-/// Checks that numbers, each of which anything can have written, have a sum.
+/// Checks that the sum of untrusted numbers does not overflow.
 pub(crate) fn check_sum(
     numbers: impl IntoIterator<Item = u64>,
     of_what: &str,
     file: &str,
-) -> Outcome<()> {
+) -> BackupResult<()> {
     match numbers.into_iter().try_fold(0, u64::checked_add) {
         Some(_) => Ok(()),
         None => {
@@ -141,7 +141,7 @@ impl Manifest {
     ///
     /// # Errors
     /// [`BackupError::Damaged`], [`BackupError::UnknownVersion`].
-    pub fn decode(bytes: &[u8], file: &str) -> Outcome<Manifest> {
+    pub fn decode(bytes: &[u8], file: &str) -> BackupResult<Manifest> {
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -163,9 +163,9 @@ impl Manifest {
         Ok(sealed.manifest)
     }
 
-    /// Checks what its checksum says nothing about: names that become paths, and that the segments
-    /// of each log follow each other up to its head.
-    fn check(&self, file: &str) -> Outcome<()> {
+    /// Checks what its checksum does not cover: names that become paths, and that the segments of
+    /// each log are contiguous up to its head.
+    fn check(&self, file: &str) -> BackupResult<()> {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
         check_names(logs, file)?;
         self.logs.iter().try_for_each(LogBackup::check)?;
@@ -178,7 +178,7 @@ impl Manifest {
     ///
     /// # Errors
     /// [`BackupError::Unfit`].
-    pub fn log(&self, name: &str) -> Outcome<&LogBackup> {
+    pub fn log(&self, name: &str) -> BackupResult<&LogBackup> {
         self.logs.iter().find(|log| log.name == name).ok_or_else(|| {
             BackupError::Unfit(format!("the backup {} has no log {name}", self.name))
         })

@@ -1,10 +1,10 @@
-//! Names that become paths: from a manifest or a server, so checked before any use.
+//! Checks of names that come from a manifest or a server and become paths.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use std::collections::HashSet;
 use wellspring_types::{HistoryId, Position};
 
-/// Most bytes of the name of a log or a backup.
+/// Maximum length of the name of a log or a backup.
 const MOST_BYTES: usize = 63;
 
 /// Whether a text can be the name of a log.
@@ -16,14 +16,15 @@ fn is_log_name(name: &str) -> bool {
         && name.bytes().all(is_later)
 }
 
-/// Checks logs, each with its history: valid names, each once. `file` is where they are from.
+/// Checks that names of logs are valid and unique, and their histories valid. `file` is where they
+/// come from.
 ///
 /// # Errors
 /// [`BackupError::Damaged`].
 pub(crate) fn check_names<'a>(
     logs: impl Iterator<Item = (&'a str, &'a str)>,
     file: &str,
-) -> Outcome<()> {
+) -> BackupResult<()> {
     let damaged = |what: String| Err(BackupError::Damaged { file: file.to_owned(), what });
     let mut seen = HashSet::new();
     for (name, history) in logs {
@@ -48,7 +49,7 @@ pub(crate) fn is_backup_name(name: &str) -> bool {
         && name.bytes().all(is_plain)
 }
 
-/// What the name of a segment's file in a store tells.
+/// The parts of the name of a segment's file in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentFileName<'a> {
     /// The id of its log's history.
@@ -62,7 +63,7 @@ pub(crate) struct SegmentFileName<'a> {
 }
 
 impl SegmentFileName<'_> {
-    /// The parts of a name; `None` if it is not that of a segment's file.
+    /// Parses a name; `None` if it is not that of a segment's file.
     pub(crate) fn parse(name: &str) -> Option<SegmentFileName<'_>> {
         let (history, file) = name.strip_prefix("segments/")?.split_once('/')?;
         history.parse::<HistoryId>().ok()?;
@@ -78,7 +79,7 @@ pub(crate) fn is_segment_file(name: &str) -> bool {
     SegmentFileName::parse(name).is_some()
 }
 
-/// Whether a name is that of any file that a backup writes.
+/// Whether a backup writes files with such a name.
 pub(crate) fn is_own_file(name: &str) -> bool {
     let of_backup = |name: &str| {
         name.strip_suffix(".json").or(name.strip_suffix(".begun")).is_some_and(is_backup_name)

@@ -1,21 +1,21 @@
-//! What a backup will hold: everything that was durable at one moment. The answer of
+//! The plan of a backup: everything that is durable at one moment. The answer of
 //! `GET /v1/backup`.
 
-use crate::fault::Outcome;
+use crate::fault::BackupResult;
 use crate::manifest::check_sum;
 use crate::names::check_names;
 use serde::{Deserialize, Serialize};
 use wellspring_log::{Extent, Log, ReadError};
 use wellspring_types::Position;
 
-/// What is durable in all logs at one moment.
+/// The durable part of all logs at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupPlan {
     /// The version of the server.
     pub version: String,
     /// The moment, µs since 1970 UTC.
     pub taken_at_us: u64,
-    /// Whether the server has accounts. A restored folder must not run without any then.
+    /// Whether the server has accounts. If so, a restored folder must not run without any.
     pub has_accounts: bool,
     /// The logs, by name.
     pub logs: Vec<PlannedLog>,
@@ -34,7 +34,7 @@ pub struct PlannedLog {
     pub segments: Vec<PlannedSegment>,
 }
 
-/// The durable bytes of one segment. They never change.
+/// The durable part of one segment. Its bytes never change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedSegment {
     /// Position of its first event.
@@ -43,17 +43,17 @@ pub struct PlannedSegment {
     pub next: Position,
     /// Number of bytes.
     pub bytes: u64,
-    /// The checksum in its last record, 0 if it has none. Tells the segment from another one of the
-    /// same length, in a log that was rolled back and went on.
+    /// The checksum in its last record, 0 if it has none. Distinguishes the segment from one of the
+    /// same length in a log that was rolled back and appended to again.
     pub anchor: u32,
 }
 
 impl BackupPlan {
-    /// Checks what a server, which is not trusted to write outside of a store, says.
+    /// Checks the plan of a server, which is not trusted with paths outside of the store.
     ///
     /// # Errors
     /// [`BackupError::Damaged`](crate::BackupError::Damaged).
-    pub fn check(&self) -> Outcome<()> {
+    pub fn check(&self) -> BackupResult<()> {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
         let file = "the plan of the server";
         check_names(logs, file)?;
@@ -70,7 +70,7 @@ impl BackupPlan {
 }
 
 impl PlannedLog {
-    /// The plan of a log, from what is durable of it.
+    /// The plan of a log, from its durable extent.
     ///
     /// # Errors
     /// A length cannot be read; a retry may help.

@@ -1,37 +1,37 @@
-//! Retention: removing backups, and what only they needed.
+//! Removes backups and the segments that only they needed.
 
 use crate::catalog::{Catalog, Manifests};
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{Manifest, begun_file, manifest_file};
-use crate::marks::Pruning;
 use crate::names::is_segment_file;
 use crate::retention::{Retained, StayingBackup};
 use crate::store::Store;
+use crate::writer_marks::Pruning;
 use std::collections::HashSet;
 
-/// What was removed.
+/// The result of removing backups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Names of backups, finished or not.
+    /// Names of the removed backups, finished or not.
     pub backups: Vec<String>,
-    /// Segments that no backup needs any more.
+    /// Number of removed segments.
     pub segments: u64,
-    /// Their bytes.
+    /// Bytes of the removed segments.
     pub bytes: u64,
     /// Backups that retention never removes, the oldest first.
     pub staying: Vec<StayingBackup>,
 }
 
 /// Keeps the newest `keep` finished backups, at least one, and removes the others, unfinished ones
-/// that are not under way, and every segment that no remaining backup needs. Only backups that the
-/// newest one replaces count and go: those with another history of any log that it has, of another
-/// server, or with events that it lacks, [stay](StayingBackup). While another process takes a
-/// backup to the store, no segment is removed.
+/// that are not in progress, and every segment that no remaining backup needs. Only backups that
+/// the newest one replaces are counted and removed: those with another history of one of its logs,
+/// of another server, or with events that it lacks, [stay](StayingBackup). While another process
+/// takes a backup to the store, no segment is removed.
 ///
 /// # Errors
-/// [`BackupError::UnreadableManifests`]: nothing is removed. Or another [`BackupError`]; what was
-/// not removed yet can be removed by another attempt.
-pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
+/// [`BackupError::UnreadableManifests`]: nothing is removed. Or another [`BackupError`]; a retry
+/// removes the rest.
+pub fn prune(store: &mut dyn Store, keep: usize) -> BackupResult<Pruned> {
     let pruning = Pruning::begin(store)?;
     let pruned = remove_old(store, keep, &pruning);
     let ended = pruning.end(store);
@@ -44,9 +44,9 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
 ///
 /// # Errors
 /// [`BackupError::NotFound`] for a name that no backup has, [`BackupError::Busy`] for one that
-/// may be under way: nothing is removed then. Or another [`BackupError`]; what was not removed yet
-/// can be removed by another attempt.
-pub fn remove(store: &mut dyn Store, names: &[String]) -> Outcome<Pruned> {
+/// may be in progress: nothing is removed then. Or another [`BackupError`]; a retry removes the
+/// rest.
+pub fn remove(store: &mut dyn Store, names: &[String]) -> BackupResult<Pruned> {
     let pruning = Pruning::begin(store)?;
     let pruned = remove_named(store, names, &pruning);
     let ended = pruning.end(store);
@@ -54,7 +54,7 @@ pub fn remove(store: &mut dyn Store, names: &[String]) -> Outcome<Pruned> {
     ended.map(|()| pruned)
 }
 
-fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<Pruned> {
+fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> BackupResult<Pruned> {
     let Catalog { finished, unfinished } = Catalog::of(store)?;
     if finished.is_empty() {
         return Ok(Pruned::default());
@@ -85,7 +85,11 @@ fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<
     Ok(pruned)
 }
 
-fn remove_named(store: &mut dyn Store, names: &[String], pruning: &Pruning) -> Outcome<Pruned> {
+fn remove_named(
+    store: &mut dyn Store,
+    names: &[String],
+    pruning: &Pruning,
+) -> BackupResult<Pruned> {
     let Catalog { mut finished, mut unfinished } = Catalog::of(store)?;
     let is_known = |name: &&String| finished.contains(name) || unfinished.contains(name);
     let unknown: Vec<&str> =
@@ -130,7 +134,7 @@ enum UnderWay {
 }
 
 impl Pruned {
-    fn remove_backup(&mut self, store: &mut dyn Store, file: &str, name: &str) -> Outcome<()> {
+    fn remove_backup(&mut self, store: &mut dyn Store, file: &str, name: &str) -> BackupResult<()> {
         store.remove(file)?;
         self.backups.push(name.to_owned());
         Ok(())
@@ -143,7 +147,7 @@ impl Pruned {
         pruning: &Pruning,
         needed: &HashSet<String>,
         under_way: UnderWay,
-    ) -> Outcome<()> {
+    ) -> BackupResult<()> {
         if under_way == UnderWay::Some {
             // Segments that no manifest names may be those of a backup under way.
             return Ok(());
@@ -165,7 +169,7 @@ impl Pruned {
 
 /// The manifests of these backups. All of them have to be readable, or it would be unknown which
 /// segments are needed.
-fn manifests(store: &mut dyn Store, names: &[String]) -> Outcome<Vec<Manifest>> {
+fn manifests(store: &mut dyn Store, names: &[String]) -> BackupResult<Vec<Manifest>> {
     match Manifests::of(store, names) {
         Manifests { read, unreadable } if unreadable.is_empty() => Ok(read),
         Manifests { unreadable, .. } => {

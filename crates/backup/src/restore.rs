@@ -1,13 +1,13 @@
-//! Restoring: a data folder is made of a backup, whole or up to a position or a moment.
+//! Restores a backup to a data folder, completely or up to a position or a moment.
 //!
-//! Everything is verified while it is written. The logs are written into a folder beside their
-//! place and get it with one rename, so there is a whole restored folder or none.
+//! Everything is verified while it is written. The logs are written into a temporary folder, which
+//! is then renamed, so the restored folder is complete or absent.
 
 use crate::cut::{self, BatchShare, Cut};
-use crate::fault::{BackupError, Outcome};
+use crate::data_folders::folder_of_logs;
+use crate::fault::{BackupError, BackupResult};
 use crate::known_ends::{KnownEnds, LogEnd};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
-use crate::places::folder_of_logs;
 use crate::store::Store;
 use crate::take::Progress;
 use crate::verify::{check_end, check_history};
@@ -23,30 +23,30 @@ use wellspring_log::storage::{DiskStorage, Storage as _, create_folder};
 use wellspring_types::Position;
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// Where the logs are written before they get their place, in a data folder. A server does not
-/// start on a folder that has it.
+/// The folder, in a data folder, into which logs are written before the rename. A server does not
+/// start while it exists.
 pub const UNFINISHED: &str = "logs.restoring";
 
-/// Which history a restored log has.
+/// The history of a restored log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryChoice {
-    /// Another one: consumers may have seen events that the restored log lacks.
+    /// A new one: consumers may have seen events that the restored log lacks.
     New,
-    /// The one of the backup. Only if nothing was appended after the backup, as when a server that
-    /// stands still moves to another machine. Refused if the place has later events.
+    /// The backup's. Valid only if nothing was appended after the backup, for example when a stopped
+    /// server moves to another machine. Refused if the store has later events.
     Kept,
 }
 
 /// What to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreRequest {
-    /// Only these logs; all, if there are none.
+    /// Only these logs; if empty, all.
     pub logs: Vec<String>,
-    /// Up to where.
+    /// The part of each log to restore.
     pub cut: Cut,
     /// Logs that [`Cut::At`] must leave an event, if they are restored and the backup has one.
     pub never_empty: Vec<String>,
-    /// With which history.
+    /// Their history.
     pub history: HistoryChoice,
 }
 
@@ -57,20 +57,20 @@ pub struct RestoredLog {
     pub name: String,
     /// Its last position.
     pub head: Position,
-    /// How many events of the backup were left out.
+    /// Number of the backup's events that were left out.
     pub left_out: u64,
     /// The id of the history in the backup.
     pub history_before: String,
-    /// The id of its history now.
+    /// The id of its new history.
     pub history: String,
 }
 
-/// Restores a backup into the data folder `data`. `prepare` is called before the logs get their
-/// place: a server that starts before that refuses the folder. All logs go into a folder that holds
-/// none yet; named ones may join others, of a server that does not run.
+/// Restores a backup into the data folder `data`. `prepare` is called before the final rename; a
+/// server that starts before then refuses the folder. To restore all logs, the folder must have
+/// none; named logs may be added to those of a stopped server.
 ///
 /// # Errors
-/// [`BackupError`]. The folder holds none of the restored logs then.
+/// [`BackupError`]. The folder then has none of the restored logs.
 pub fn restore(
     store: &mut dyn Store,
     manifest: &Manifest,
@@ -78,10 +78,10 @@ pub fn restore(
     wanted: &RestoreRequest,
     prepare: &dyn Fn() -> Result<(), String>,
     progress: Progress<'_>,
-) -> Outcome<Vec<RestoredLog>> {
+) -> BackupResult<Vec<RestoredLog>> {
     let chosen: Vec<&LogBackup> = match wanted.logs.as_slice() {
         [] => manifest.logs.iter().collect(),
-        names => names.iter().map(|name| manifest.log(name)).collect::<Outcome<_>>()?,
+        names => names.iter().map(|name| manifest.log(name)).collect::<BackupResult<_>>()?,
     };
     cut::check(wanted.cut, store, manifest, &chosen, &wanted.never_empty)?;
     if wanted.history == HistoryChoice::Kept {
@@ -102,7 +102,7 @@ pub fn restore(
         all_bytes: chosen.iter().flat_map(|log| &log.segments).map(|s| s.bytes).sum(),
         progress,
     };
-    let written: Outcome<Vec<_>> =
+    let written: BackupResult<Vec<_>> =
         chosen.iter().map(|log| restoring.log(log, &unfinished.join(&log.name))).collect();
     let restored = match written {
         Ok(restored) => restored,
@@ -122,13 +122,13 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Refuses to keep the history of a log of which the place has later events: their positions would
-/// be given to other events.
+/// Refuses to keep the history of a log if the store has later events of it: their positions would
+/// be assigned to other events.
 fn refuse_later_events(
     store: &mut dyn Store,
     manifest: &Manifest,
     chosen: &[&LogBackup],
-) -> Outcome<()> {
+) -> BackupResult<()> {
     let known = KnownEnds::of(store)?;
     for log in chosen {
         let Some(lost) = known.lost_end(&log.history, LogEnd::in_backup(log)) else { continue };
@@ -151,8 +151,8 @@ fn refuse_later_events(
     Ok(())
 }
 
-/// Gives the logs their place: all of them at once, or those of these names beside others. If one
-/// cannot get it, none has.
+/// Renames the restored logs to their final paths: all at once, or those with these names beside
+/// others. If one rename fails, the earlier ones are undone.
 fn place(unfinished: &Path, logs: &Path, names: &[String]) -> io::Result<()> {
     if names.is_empty() || !logs.is_dir() {
         return fs::rename(unfinished, logs);
@@ -169,8 +169,8 @@ fn place(unfinished: &Path, logs: &Path, names: &[String]) -> io::Result<()> {
     fs::remove_dir(unfinished)
 }
 
-/// Keeps other restores out of a folder while the result lives.
-fn lock(data: &Path) -> Outcome<File> {
+/// Prevents other restores into the folder while the result lives.
+fn lock(data: &Path) -> BackupResult<File> {
     let folder =
         File::open(data).map_err(BackupError::io(format!("opening {}", data.display())))?;
     match folder.try_lock() {
@@ -184,7 +184,7 @@ fn lock(data: &Path) -> Outcome<File> {
     }
 }
 
-/// Removes what an unfinished restore has left.
+/// Removes the remains of an unfinished restore.
 fn clear(unfinished: &Path) -> io::Result<()> {
     match fs::remove_dir_all(unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -192,8 +192,8 @@ fn clear(unfinished: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks that a folder can be a data folder, and that nothing in it would be replaced.
-fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
+/// Checks that a folder can be a data folder, and that the restore would replace nothing in it.
+fn check_vacant(data: &Path, named: &[String]) -> BackupResult<()> {
     let logs = data.join("logs");
     let shown = data.display();
     if folder_of_logs(data).is_some() {
@@ -206,7 +206,7 @@ fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
     }
     refuse_running(&logs)?;
     if !named.is_empty() {
-        // A link that leads nowhere is there, too.
+        // A dangling symlink also counts.
         let taken = named.iter().find(|name| fs::symlink_metadata(logs.join(name)).is_ok());
         return taken.map_or(Ok(()), |name| {
             Err(BackupError::Unfit(format!(
@@ -227,9 +227,9 @@ fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
     }
 }
 
-/// Checks, before anything is copied, that logs can get their place by a rename: not if `logs`
-/// leads to another device, nor, if all of it is to be replaced, if it is a link.
-fn check_reachable(data: &Path, logs: &Path, named: &[String]) -> Outcome<()> {
+/// Checks, before anything is copied, that the final rename can succeed: `logs` must not be on
+/// another device nor, if all logs are restored, a symlink.
+fn check_reachable(data: &Path, logs: &Path, named: &[String]) -> BackupResult<()> {
     let Ok(itself) = fs::symlink_metadata(logs) else { return Ok(()) };
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     let is_here = matches!((device(logs), device(data)), (Ok(one), Ok(other)) if one == other);
@@ -245,7 +245,7 @@ fn check_reachable(data: &Path, logs: &Path, named: &[String]) -> Outcome<()> {
 }
 
 /// Refuses a data folder that a server has open.
-fn refuse_running(logs: &Path) -> Outcome<()> {
+fn refuse_running(logs: &Path) -> BackupResult<()> {
     let Ok(entries) = fs::read_dir(logs) else { return Ok(()) };
     for entry in entries.flatten() {
         let Ok(storage) = DiskStorage::existing(&entry.path()) else { continue };
@@ -257,7 +257,7 @@ fn refuse_running(logs: &Path) -> Outcome<()> {
     Ok(())
 }
 
-fn sync_folder(dir: &Path) -> Outcome<()> {
+fn sync_folder(dir: &Path) -> BackupResult<()> {
     File::open(dir)
         .and_then(|folder| folder.sync_all())
         .map_err(BackupError::io(format!("writing {}", dir.display())))
@@ -278,7 +278,7 @@ enum Next {
 }
 
 impl Restoring<'_> {
-    fn log(&mut self, log: &LogBackup, dir: &Path) -> Outcome<RestoredLog> {
+    fn log(&mut self, log: &LogBackup, dir: &Path) -> BackupResult<RestoredLog> {
         create_folder(dir).map_err(BackupError::io(format!("creating {}", dir.display())))?;
         let mut restored = RestoredLog {
             name: log.name.clone(),
@@ -306,7 +306,7 @@ impl Restoring<'_> {
         segment: &SegmentBackup,
         dir: &Path,
         restored: &mut RestoredLog,
-    ) -> Outcome<Next> {
+    ) -> BackupResult<Next> {
         let file = segment.file(&log.history);
         let of_segment = |fault| BackupError::of_segment(&file, fault);
         let damaged = |what: String| BackupError::Damaged { file: file.clone(), what };
@@ -321,7 +321,7 @@ impl Restoring<'_> {
         if segment.base == 1 {
             check_history(log, reader.header().salt).map_err(damaged)?;
         }
-        // The salt of the first segment is what the history derives from.
+        // The history is derived from the salt of the first segment.
         let is_first = segment.base == 1 && self.wanted.history == HistoryChoice::New;
         let salt = is_first.then(draw_salt);
         if let Some(salt) = salt {

@@ -1,19 +1,19 @@
-//! Retention removes a backup only if the newest backup replaces it: each of its logs that still
-//! has its name has the same history, the same full segments and no fewer events there, and no
-//! backup in between had fewer. Lengths and last checksums from the manifests decide; no segment is
+//! Retention removes a backup only if the newest backup replaces it: every log that both name has
+//! the same history, the same full segments and no fewer events in the newest, and no backup in
+//! between has fewer. This is decided by lengths and last checksums in the manifests; no segment is
 //! read.
 //!
-//! - A log that the newest backup lacks was deleted, and keeps no backup.
-//! - A log with another history was restored or cut, or deleted and created again. Nothing tells
-//!   these apart, so its earlier backups stay until an operator names them.
-//! - Backups in between count by name and by moment: of two processes, the later plan may have the
-//!   earlier name.
+//! - A log that the newest backup lacks was deleted, which keeps no backup.
+//! - A log with another history was restored or cut, or deleted and created again. These cases
+//!   cannot be distinguished, so its earlier backups stay until an operator removes them by name.
+//! - Whether a backup is in between depends on its name and on its moment: of two processes, the
+//!   one with the later plan may have the earlier name.
 
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A backup that stays, however many newer ones there are, until it is removed by its name.
+/// A backup that stays until an operator removes it by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StayingBackup {
     /// Its name.
@@ -32,13 +32,13 @@ pub enum StayReason {
         /// The log.
         log: String,
     },
-    /// The newest backup has this log with the same history, and lacks events of it; or a backup in
-    /// between did, so its positions may have gone to other events.
+    /// The newest backup has this log with the same history and lacks events of it; or a backup in
+    /// between lacked them, so their positions may have been assigned to other events.
     LostEvents {
         /// The log.
         log: String,
     },
-    /// It shows that this log had lost events at its moment.
+    /// It proves that this log had lost events at that moment.
     Witness {
         /// The log.
         log: String,
@@ -68,7 +68,7 @@ impl fmt::Display for StayReason {
     }
 }
 
-/// The names of these backups by why they stay, for messages.
+/// The names of these backups by reason, for messages.
 #[must_use]
 pub fn by_reason(staying: &[StayingBackup]) -> BTreeMap<&StayReason, Vec<&str>> {
     let mut by_reason: BTreeMap<_, Vec<&str>> = BTreeMap::new();
@@ -78,20 +78,20 @@ pub fn by_reason(staying: &[StayingBackup]) -> BTreeMap<&StayReason, Vec<&str>> 
     by_reason
 }
 
-/// What becomes of the backups in a place.
+/// The backups of a store, sorted by whether retention keeps them.
 #[derive(Debug, Default)]
 pub(crate) struct Retained<'a> {
-    /// Those that go.
+    /// Those to remove.
     pub(crate) old: Vec<&'a Manifest>,
-    /// Those that stay because they are new.
+    /// Those kept because they are recent.
     pub(crate) recent: Vec<&'a Manifest>,
-    /// Those that stay whatever their age.
+    /// Those kept regardless of age.
     pub(crate) staying: Vec<(&'a Manifest, StayReason)>,
 }
 
 impl<'a> Retained<'a> {
-    /// Judges backups, in the order of their names: of those that the newest one replaces, and that
-    /// one itself, the newest `keep` stay, at least one.
+    /// Keeps the newest `keep` backups (at least one), counting the newest one and those that it
+    /// replaces, and every backup that it does not replace. `manifests` are sorted by name.
     pub(crate) fn of(manifests: &'a [Manifest], keep: usize) -> Retained<'a> {
         let Some((newest, earlier)) = manifests.split_last() else { return Retained::default() };
         let mut retained = Retained::default();
@@ -135,7 +135,7 @@ enum Verdict<'a> {
     },
 }
 
-/// A log that the newest backup has not at all was deleted, which is no reason to stay.
+/// Judges a backup. A log that the newest backup lacks was deleted, which is no reason to stay.
 fn judge<'a>(manifest: &'a Manifest, newest: &Manifest, between: &'a [Manifest]) -> Verdict<'a> {
     if manifest.histories().is_disjoint(&newest.histories()) {
         return Verdict::Stays(StayReason::OtherServer);
@@ -160,8 +160,8 @@ fn judge<'a>(manifest: &'a Manifest, newest: &Manifest, between: &'a [Manifest])
     Verdict::Replaced
 }
 
-/// Whether `now` can be what has become of `before` by appends alone: it has the same full
-/// segments, and at least as much of the last one.
+/// Whether `now` can result from `before` by appends alone: it has the same full segments, and at
+/// least as many bytes of the last one.
 fn goes_on(before: &LogBackup, now: &LogBackup) -> bool {
     let Some((last, full)) = before.segments.split_last() else { return true };
     let same_base = |base| now.segments.iter().find(|segment| segment.base == base);

@@ -1,6 +1,6 @@
-//! Where a backup comes from: a server over HTTP, or the process that has the logs open.
+//! Sources of backups: a server over HTTP, or the process that has the logs open.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,18 +13,22 @@ pub trait Source {
     ///
     /// # Errors
     /// [`BackupError`].
-    fn plan(&mut self) -> Outcome<BackupPlan>;
+    fn plan(&mut self) -> BackupResult<BackupPlan>;
 
     /// The bytes of one segment of the plan.
     ///
     /// # Errors
-    /// [`BackupError::LogDeleted`] if the log has gone since and its bytes with it, or has made
-    /// room for another of its name; or another [`BackupError`].
-    fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>>;
+    /// [`BackupError::LogDeleted`] if the log was deleted since, even if another one has its name
+    /// now; or another [`BackupError`].
+    fn open(
+        &mut self,
+        log: &PlannedLog,
+        segment: &PlannedSegment,
+    ) -> BackupResult<Box<dyn Read + '_>>;
 }
 
-/// The logs that this process has open. What a plan names can be read until the next plan, also
-/// after the log was closed or deleted.
+/// The logs that this process has open. The segments of a plan can be read until the next plan,
+/// even after the log was closed or deleted.
 pub struct OpenLogs {
     gate: HeadGate,
     clock: Arc<dyn Clock>,
@@ -35,7 +39,7 @@ pub struct OpenLogs {
 }
 
 impl OpenLogs {
-    /// The logs that `list` returns, all of which have this gate.
+    /// The logs that `list` returns, which share this gate.
     pub fn new(
         gate: HeadGate,
         clock: Arc<dyn Clock>,
@@ -46,7 +50,7 @@ impl OpenLogs {
         OpenLogs { gate, clock, version, list, has_accounts: false, extents: BTreeMap::new() }
     }
 
-    /// The same of a server that has accounts, or has none.
+    /// Sets whether the server has accounts.
     #[must_use]
     pub fn with_accounts(self, has_accounts: bool) -> OpenLogs {
         OpenLogs { has_accounts, ..self }
@@ -57,8 +61,8 @@ impl OpenLogs {
 type Marked = (BTreeMap<String, Log>, Vec<(String, ExtentMark)>, u64);
 
 impl OpenLogs {
-    /// All logs at one moment. One that was created after they were listed may have caused events
-    /// in others, so it must be among them.
+    /// Marks all logs at one moment. A log created after the listing may have caused events in
+    /// others, so the listing is repeated until it is complete.
     fn marked(&self) -> Marked {
         let mut listed: BTreeMap<_, _> = (self.list)().into_iter().collect();
         loop {
@@ -86,7 +90,7 @@ fn of_read(error: ReadError) -> BackupError {
 }
 
 impl Source for OpenLogs {
-    fn plan(&mut self) -> Outcome<BackupPlan> {
+    fn plan(&mut self) -> BackupResult<BackupPlan> {
         let (logs, marks, taken_at_us) = self.marked();
         self.extents = marks.into_iter().map(|(name, mark)| (name, mark.resolve())).collect();
         let mut planned = Vec::with_capacity(self.extents.len());
@@ -108,7 +112,11 @@ impl Source for OpenLogs {
         Ok(BackupPlan { version, taken_at_us, has_accounts, logs: planned })
     }
 
-    fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>> {
+    fn open(
+        &mut self,
+        log: &PlannedLog,
+        segment: &PlannedSegment,
+    ) -> BackupResult<Box<dyn Read + '_>> {
         let extent = self
             .extents
             .get(&log.name)

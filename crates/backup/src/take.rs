@@ -1,17 +1,17 @@
-//! Taking a backup: what is durable at one moment goes from a source to a store, verified batch by
-//! batch on the way.
+//! Takes a backup: copies everything that is durable at one moment from a source to a store, and
+//! verifies it batch by batch.
 
 use crate::catalog::{Catalog, Manifests};
-use crate::fault::{BackupError, Outcome, UnreadableManifest};
+use crate::fault::{BackupError, BackupResult, UnreadableManifest};
 use crate::known_ends::{KnownEnds, LogEnd};
 use crate::manifest::{
     FORMAT, LogBackup, Manifest, SegmentBackup, begun_file, manifest_file, segment_file,
 };
-use crate::marks::{begin_backup, check_begun};
-use crate::pace::{Pace, Paced};
 use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
+use crate::rate_limit::{RateLimit, RateLimitedReader};
 use crate::source::Source;
 use crate::store::{PendingFile, Store, put};
+use crate::writer_marks::{begin_backup, check_begun};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 use wellspring_format::segment_reader::{SegmentFault, SegmentReader};
@@ -20,39 +20,39 @@ use wellspring_types::moment::push_rfc3339;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What became of a backup.
+/// The result of taking a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenBackup {
     /// Its manifest.
     pub manifest: Manifest,
-    /// Bytes that were copied.
+    /// Bytes copied.
     pub copied_bytes: u64,
-    /// Bytes that were in the store already, from earlier backups.
+    /// Bytes reused from earlier backups in the store.
     pub reused_bytes: u64,
-    /// Logs of the plan that were deleted before all of their bytes were copied. The backup lacks
-    /// them: it shows them as they are now.
+    /// Logs of the plan that were deleted before all of their bytes were copied. The backup does not
+    /// contain them.
     pub deleted_logs: Vec<String>,
-    /// Logs that end before where an earlier backup of the same history has them end, by name. The
-    /// backup is whole: it shows them as they are now.
+    /// Logs, by name, that end before their end in an earlier backup of the same history. The backup
+    /// is complete: it contains them as they are now.
     pub lost_ends: Vec<(String, LostEnd)>,
-    /// Earlier backups in the place whose manifests cannot be read.
+    /// Earlier backups in the store whose manifests cannot be read.
     pub unreadable: Vec<UnreadableManifest>,
 }
 
-/// Told of progress: bytes done, and bytes in all.
+/// Receives the progress: bytes done, and bytes in total.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Takes a backup. `pace` bounds what is read from the source.
+/// Takes a backup. `rate_limit` bounds the rate of reads from the source.
 ///
 /// # Errors
-/// [`BackupError`]. The store then holds an unfinished backup, which is refused by name; another
-/// attempt uses what is there. Of several backups to one store at a time, each is whole.
+/// [`BackupError`]. The store then has an unfinished backup, which cannot be restored; a retry
+/// reuses its segments. Several backups may be taken to one store at the same time.
 pub fn take(
     source: &mut dyn Source,
     store: &mut dyn Store,
-    pace: &mut Pace,
+    rate_limit: &mut RateLimit,
     progress: Progress<'_>,
-) -> Outcome<TakenBackup> {
+) -> BackupResult<TakenBackup> {
     let plan = source.plan()?;
     plan.check()?;
     let (name, earlier) = begin_backup(store, &|earlier| name_of(&plan, earlier))?;
@@ -60,7 +60,7 @@ pub fn take(
         earlier_backups(store, &earlier, plan.taken_at_us);
     let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
     if store.shared().is_none() {
-        // No other process can have copied what is later than the plan.
+        // Without other writers, no segment can be later than the plan.
         let unnamed = stored.keys().filter(|file| !segments.contains_key(*file));
         unnamed.for_each(|file| ends.note_file(file));
     }
@@ -81,8 +81,17 @@ pub fn take(
         unreadable,
     };
     let all_bytes = plan.bytes();
-    let mut taking =
-        Taking { source, store, pace, progress, segments, stored, taken, done_bytes: 0, all_bytes };
+    let mut taking = Taking {
+        source,
+        store,
+        rate_limit,
+        progress,
+        segments,
+        stored,
+        taken,
+        done_bytes: 0,
+        all_bytes,
+    };
     plan.logs.iter().try_for_each(|log| taking.add(log))?;
     let Taking { store, taken, .. } = taking;
     check_begun(store, &taken.manifest)?;
@@ -92,15 +101,15 @@ pub fn take(
     Ok(taken)
 }
 
-/// A backup under way.
+/// A backup in progress.
 struct Taking<'a> {
     source: &'a mut dyn Source,
     store: &'a mut dyn Store,
-    pace: &'a mut Pace,
+    rate_limit: &'a mut RateLimit,
     progress: Progress<'a>,
     /// The segments of finished backups, by file.
     segments: HashMap<String, SegmentBackup>,
-    /// What the store holds, and how many bytes of it.
+    /// The segment files in the store, with their lengths.
     stored: HashMap<String, u64>,
     taken: TakenBackup,
     done_bytes: u64,
@@ -109,10 +118,10 @@ struct Taking<'a> {
 
 impl Taking<'_> {
     /// Adds a log, unless it was deleted meanwhile.
-    fn add(&mut self, log: &PlannedLog) -> Outcome<()> {
+    fn add(&mut self, log: &PlannedLog) -> BackupResult<()> {
         let log_begins = self.done_bytes;
         let log_bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
-        let segments: Outcome<Vec<_>> =
+        let segments: BackupResult<Vec<_>> =
             log.segments.iter().map(|planned| self.segment(log, planned)).collect();
         match segments {
             Ok(segments) => self.taken.manifest.logs.push(log_backup(log, segments)?),
@@ -125,9 +134,13 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// A segment that the store has or gets.
-    fn segment(&mut self, log: &PlannedLog, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
-        let file = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
+    /// Reuses a segment of the store, or copies it.
+    fn segment(
+        &mut self,
+        log: &PlannedLog,
+        planned: &PlannedSegment,
+    ) -> BackupResult<SegmentBackup> {
+        let file = segment_file(&log.history, planned.base, planned.bytes, planned.anchor);
         let is_stored = self.stored.get(&file) == Some(&planned.bytes);
         let segment = match self.segments.get(&file).filter(|_| is_stored) {
             Some(segment) => Some(segment.clone()),
@@ -141,9 +154,7 @@ impl Taking<'_> {
                 segment
             }
             None => {
-                let (done_bytes, all_bytes) = (self.done_bytes, self.all_bytes);
-                let told = &mut |bytes| (self.progress)(done_bytes + bytes, all_bytes);
-                let segment = copy((self.source, self.store), (log, planned), (self.pace, told))?;
+                let segment = self.copy(&file, log, planned)?;
                 self.taken.copied_bytes += planned.bytes;
                 segment
             }
@@ -153,17 +164,65 @@ impl Taking<'_> {
         (self.progress)(self.done_bytes, self.all_bytes);
         Ok(segment)
     }
+
+    /// Copies one segment from the source to the store.
+    fn copy(
+        &mut self,
+        name: &str,
+        log: &PlannedLog,
+        planned: &PlannedSegment,
+    ) -> BackupResult<SegmentBackup> {
+        let shown = format!("{}/{:020}.seg", log.name, planned.base);
+        // The source first: an archive cannot take back the header of a file.
+        let bytes = self.source.open(log, planned)?;
+        let mut file = self.store.create(name, planned.bytes)?;
+        let mut failed = None;
+        let (done_bytes, all_bytes) = (self.done_bytes, self.all_bytes);
+        let tee = Tee {
+            source: RateLimitedReader { source: bytes, limit: self.rate_limit },
+            file: &mut *file,
+            failed: &mut failed,
+            read: 0,
+            progress: &mut |bytes| (self.progress)(done_bytes + bytes, all_bytes),
+        };
+        // Without this limit, bytes past the segment would be read ahead.
+        let ahead = BufReader::with_capacity(BUFFER_BYTES, tee.take(planned.bytes));
+        let read = read_segment(ahead, &shown, planned);
+        match failed {
+            None => {}
+            Some(CopyFault::Write(error)) => {
+                return Err(BackupError::Io { doing: format!("writing {name}"), error });
+            }
+            Some(CopyFault::Transfer(error)) => {
+                let detail = format!(
+                    "the server stopped sending {shown} ({error}); take the backup again: it copies \
+                 only what is missing"
+                );
+                return Err(BackupError::Refused { detail, status: None });
+            }
+        }
+        let segment = read.map_err(|fault| match fault {
+            SegmentFault::Corrupt(Corruption { offset, what, .. }) => {
+                let detail = format!("{shown} is damaged at byte {offset}: {what}");
+                BackupError::DamagedSource { detail }
+            }
+            other => BackupError::of_segment(&shown, other),
+        })?;
+        file.finish()?;
+        Ok(segment)
+    }
 }
 
-/// The name of a new backup: the moment, as in `20261125T214438Z`, and a number if another backup
-/// of the same second has that name.
+/// The name of a new backup: its moment, as in `20261125T214438Z`, and a number if another backup
+/// has that name.
 fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     let mut text = Vec::new();
     push_rfc3339(&mut text, plan.taken_at_us);
     let text = String::from_utf8_lossy(&text);
     let seconds = text.split('.').next().unwrap_or(&text).replace(['-', ':'], "");
     let name = format!("{}Z", seconds.trim_end_matches('Z'));
-    // Names sort like backups, even if a clock was wrong: none is at or before another's.
+    // Names sort like backups, even if a clock was wrong: a new name is greater than all earlier
+    // ones.
     let greatest = earlier.finished.iter().chain(&earlier.unfinished).max();
     let name = match greatest {
         Some(greatest) if *greatest >= name => {
@@ -176,12 +235,12 @@ fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-/// What the finished backups tell.
+/// The contents of the finished backups.
 #[derive(Default)]
 struct EarlierBackups {
     /// Their segments, by file.
     segments: HashMap<String, SegmentBackup>,
-    /// The ends of logs in those that show an earlier moment than the plan.
+    /// The ends of logs in those of an earlier moment than the plan.
     ends: KnownEnds,
     unreadable: Vec<UnreadableManifest>,
 }
@@ -213,21 +272,21 @@ fn lost_ends(plan: &BackupPlan, known: &KnownEnds) -> Vec<(String, LostEnd)> {
     plan.logs.iter().filter_map(lost).collect()
 }
 
-/// What has failed while a segment was copied, if not its bytes.
+/// A failure while a segment was copied, other than damage.
 enum CopyFault {
     /// The store.
     Write(io::Error),
-    /// The connection to the source, which has ended before the segment did.
+    /// The connection to the source ended before the segment did.
     Transfer(io::Error),
 }
 
-/// A source's bytes, which go to a file of the store as they are read.
+/// A reader that also writes the bytes to a file of the store.
 struct Tee<'a, R> {
     source: R,
     file: &'a mut dyn PendingFile,
     failed: &'a mut Option<CopyFault>,
     read: u64,
-    told: &'a mut dyn FnMut(u64),
+    progress: &'a mut dyn FnMut(u64),
 }
 
 impl<R: Read> Read for Tee<'_, R> {
@@ -246,65 +305,23 @@ impl<R: Read> Read for Tee<'_, R> {
             return Err(kind.into());
         }
         self.read += got as u64;
-        (self.told)(self.read);
+        (self.progress)(self.read);
         Ok(got)
     }
 }
 
-/// Whether a connection has ended too early, as that of a server that is killed does.
+/// Whether a connection ended too early, as when a server is killed.
 fn is_cut_off(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     matches!(kind, UnexpectedEof | ConnectionReset | ConnectionAborted | TimedOut)
 }
 
-/// Copies one segment from the source to the store.
-fn copy(
-    (source, store): (&mut dyn Source, &mut dyn Store),
-    (log, planned): (&PlannedLog, &PlannedSegment),
-    (pace, told): (&mut Pace, &mut dyn FnMut(u64)),
-) -> Outcome<SegmentBackup> {
-    let name = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
-    let shown = format!("{}/{:020}.seg", log.name, planned.base);
-    // The source first: an archive has no way back from the header of a file.
-    let bytes = source.open(log, planned)?;
-    let mut file = store.create(&name, planned.bytes)?;
-    let mut failed = None;
-    let tee = Tee {
-        source: Paced { source: bytes, pace },
-        file: &mut *file,
-        failed: &mut failed,
-        read: 0,
-        told,
-    };
-    // Bytes beyond the segment would be read ahead without this limit.
-    let ahead = BufReader::with_capacity(BUFFER_BYTES, tee.take(planned.bytes));
-    let read = read_segment(ahead, &shown, planned);
-    match failed {
-        None => {}
-        Some(CopyFault::Write(error)) => {
-            return Err(BackupError::Io { doing: format!("writing {name}"), error });
-        }
-        Some(CopyFault::Transfer(error)) => {
-            let detail = format!(
-                "the server stopped sending {shown} ({error}); take the backup again: it copies \
-                 only what is missing"
-            );
-            return Err(BackupError::Refused { detail, status: None });
-        }
-    }
-    let segment = read.map_err(|fault| match fault {
-        SegmentFault::Corrupt(Corruption { offset, what, .. }) => {
-            let detail = format!("{shown} is damaged at byte {offset}: {what}");
-            BackupError::DamagedSource { detail }
-        }
-        other => BackupError::of_segment(&shown, other),
-    })?;
-    file.finish()?;
-    Ok(segment)
-}
-
-/// Reads a segment that the store has.
-fn reread(store: &mut dyn Store, file: &str, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
+/// Reads and verifies a segment in the store.
+fn reread(
+    store: &mut dyn Store,
+    file: &str,
+    planned: &PlannedSegment,
+) -> BackupResult<SegmentBackup> {
     let bytes = store.read(file)?;
     read_segment(bytes, file, planned).map_err(|fault| BackupError::of_segment(file, fault))
 }
@@ -326,8 +343,8 @@ fn read_segment(
     })
 }
 
-/// A sound segment may still be another one than was planned.
-fn check_planned(file: &str, planned: &PlannedSegment, found: &SegmentBackup) -> Outcome<()> {
+/// An intact segment may still be a different one than planned.
+fn check_planned(file: &str, planned: &PlannedSegment, found: &SegmentBackup) -> BackupResult<()> {
     if (found.next, found.anchor) == (planned.next, planned.anchor) {
         return Ok(());
     }
@@ -338,7 +355,7 @@ fn check_planned(file: &str, planned: &PlannedSegment, found: &SegmentBackup) ->
     Err(BackupError::Damaged { file: file.to_owned(), what })
 }
 
-fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> Outcome<LogBackup> {
+fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> BackupResult<LogBackup> {
     let recorded_at_us = segments.iter().map(|segment| segment.recorded_at_us).max().unwrap_or(0);
     let backup = LogBackup {
         name: log.name.clone(),

@@ -1,13 +1,13 @@
-//! Verifying a backup: every byte of it is read and checked, to the last record.
+//! Verifies a backup: reads and checks every byte, down to each record.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::store::Store;
 use crate::take::Progress;
 use wellspring_format::history_of_salt;
 use wellspring_format::segment_reader::SegmentReader;
 
-/// What was found.
+/// The result of verifying a backup.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Segments read.
@@ -16,19 +16,19 @@ pub struct Report {
     pub events: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// What is damaged or missing.
+    /// Damaged and missing files.
     pub damage: Vec<BackupError>,
 }
 
 /// Verifies a backup.
 ///
 /// # Errors
-/// [`BackupError::Io`]: something cannot be read. Damage is in the report.
+/// [`BackupError::Io`] if a file cannot be read. Damage is in the report.
 pub fn verify(
     store: &mut dyn Store,
     manifest: &Manifest,
     progress: Progress<'_>,
-) -> Outcome<Report> {
+) -> BackupResult<Report> {
     let mut report = Report::default();
     let all_bytes = manifest.bytes();
     for log in &manifest.logs {
@@ -46,7 +46,11 @@ pub fn verify(
     Ok(report)
 }
 
-fn verify_segment(store: &mut dyn Store, log: &LogBackup, segment: &SegmentBackup) -> Outcome<u64> {
+fn verify_segment(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    segment: &SegmentBackup,
+) -> BackupResult<u64> {
     let file = segment.file(&log.history);
     let failed = |fault| BackupError::of_segment(&file, fault);
     let damaged = |what: String| BackupError::Damaged { file: file.clone(), what };
@@ -69,7 +73,7 @@ fn verify_segment(store: &mut dyn Store, log: &LogBackup, segment: &SegmentBacku
     Ok(events)
 }
 
-/// Checks what was read of a segment against its manifest.
+/// Checks a segment that was read to its end against the manifest.
 ///
 /// # Errors
 /// What differs.
@@ -87,7 +91,7 @@ pub(crate) fn check_end<R: std::io::Read>(
     Ok(())
 }
 
-/// The first segment tells the history, which has to be the manifest's.
+/// Checks that the history derived from the first segment's salt is the manifest's.
 pub(crate) fn check_history(log: &LogBackup, salt: u64) -> Result<(), String> {
     let found = history_of_salt(salt).to_string();
     if found == log.history {

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{self, Catalog, manifest, newest_with};
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, MendCourse, SegmentNeed, later_events, mend, shorten,
+    FirstSalt, LaterEvents, MendPlan, SegmentNeed, later_events, mend, shorten,
 };
+use wellspring_backup::new_history::renew_history;
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::{prune, remove};
-use wellspring_backup::renew::renew_history;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::retention::{StayReason, StayingBackup};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{BackupError, Cut, KnownEnds, LogEnd, Manifest, Pace, Source, Store};
+use wellspring_backup::{BackupError, Cut, KnownEnds, LogEnd, Manifest, RateLimit, Source, Store};
 use wellspring_log::{
     Append, EncodedEvents, HeadGate, Log, OpenError, Options, Order, ReadOptions, SystemClock,
     inspect,
@@ -83,7 +83,7 @@ fn contents(log: &Log) -> Vec<(Position, u64, String, Vec<u8>)> {
 fn quietly(_: u64, _: u64) {}
 
 fn taken(source: &mut dyn Source, store: &mut dyn Store) -> TakenBackup {
-    take(source, store, &mut Pace::new(None), &mut quietly).unwrap()
+    take(source, store, &mut RateLimit::new(None), &mut quietly).unwrap()
 }
 
 fn whole() -> RestoreRequest {
@@ -175,8 +175,8 @@ fn a_log_that_was_put_back_gets_another_history_and_keeps_its_events() {
 }
 
 /// Mending a log of the backup's history that keeps its end.
-const SAME_HISTORY: MendCourse =
-    MendCourse { first_salt: FirstSalt::OfBackup, later: LaterEvents::Kept };
+const SAME_HISTORY: MendPlan =
+    MendPlan { first_salt: FirstSalt::OfBackup, later: LaterEvents::Kept };
 
 /// Without its last segment a log does not open; with another history it goes on, however its index
 /// and a mark know of more.
@@ -216,9 +216,9 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
     };
     assert!(is_refused());
     // The mark of mending holds until the log has another history.
-    let course = MendCourse { later: LaterEvents::Unknown, ..SAME_HISTORY };
-    mend(&mut store, backup, &dir, base(2), course).unwrap();
-    mend(&mut store, backup, &dir, base(1), course).unwrap();
+    let plan = MendPlan { later: LaterEvents::Unknown, ..SAME_HISTORY };
+    mend(&mut store, backup, &dir, base(2), plan).unwrap();
+    mend(&mut store, backup, &dir, base(1), plan).unwrap();
     let refused = Log::open(&dir, Options::default()).unwrap_err();
     assert!(matches!(refused, OpenError::EndLost(_)), "{refused}");
     let renewed = renew_history(&dir).unwrap();
@@ -517,7 +517,7 @@ fn a_server_that_is_gone_meanwhile_is_no_damage() {
     for with in [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset] {
         for left in [0, 10, 3_000] {
             let mut source = Failing { inner: logs.source(), left, with };
-            let failed = take(&mut source, &mut store, &mut Pace::new(None), &mut quietly);
+            let failed = take(&mut source, &mut store, &mut RateLimit::new(None), &mut quietly);
             let failed = failed.unwrap_err();
             assert!(matches!(failed, BackupError::Refused { status: None, .. }), "{failed:?}");
             let said = failed.to_string();
@@ -569,7 +569,7 @@ fn a_log_that_is_deleted_meanwhile_is_left_out_and_the_others_are_there() {
         let all_bytes = logs.source().plan().unwrap().bytes();
         let mut last = (0, 0);
         let progress = &mut |done, all| last = (done, all);
-        let taken = take(&mut source, store, &mut Pace::new(None), progress).unwrap();
+        let taken = take(&mut source, store, &mut RateLimit::new(None), progress).unwrap();
         assert_eq!(last, (all_bytes, all_bytes), "the progress reaches its end");
         assert_eq!(taken.deleted_logs, ["b"]);
         let names: Vec<_> = taken.manifest.logs.iter().map(|log| log.name.as_str()).collect();
@@ -623,7 +623,7 @@ fn backups_under_load_hold_everything_acknowledged_before_and_unfinished_ones_ar
             let with = io::ErrorKind::ConnectionReset;
             let mut source = Failing { inner: logs.source(), left, with };
             let known = Catalog::of(&mut store).unwrap();
-            match take(&mut source, &mut store, &mut Pace::new(None), &mut quietly) {
+            match take(&mut source, &mut store, &mut RateLimit::new(None), &mut quietly) {
                 Ok(taken) => {
                     let heads =
                         ["main", "other"].map(|name| taken.manifest.log(name).unwrap().head);
@@ -839,7 +839,7 @@ fn an_interrupted_backup_is_not_listed_for_ever() {
         append(&logs.logs["main"], 3, 10);
         let mut source =
             Failing { inner: logs.source(), left: 100, with: io::ErrorKind::ConnectionReset };
-        take(&mut source, store, &mut Pace::new(None), &mut quietly).unwrap_err();
+        take(&mut source, store, &mut RateLimit::new(None), &mut quietly).unwrap_err();
     };
     interrupted(&mut store);
     taken(&mut logs.source(), &mut store);
@@ -1000,8 +1000,8 @@ fn a_backup_from_before_one_log_was_restored_mended_or_cut_stays_until_it_is_nam
             MendedEnd => {
                 fs::remove_file(path).unwrap();
                 let main = old.log("main").unwrap();
-                let course = MendCourse { later: LaterEvents::Unknown, ..SAME_HISTORY };
-                mend(&mut store, main, &dir, last.base, course).unwrap();
+                let plan = MendPlan { later: LaterEvents::Unknown, ..SAME_HISTORY };
+                mend(&mut store, main, &dir, last.base, plan).unwrap();
                 renew_history(&dir).unwrap();
             }
             CutOff => {

@@ -11,11 +11,11 @@ use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{Claim, PendingFile, SharedStore};
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{BackupError, Pace, Source, Store};
+use wellspring_backup::{BackupError, RateLimit, Source, Store};
 use wellspring_log::{Append, EncodedEvents, HeadGate, Log, Options, SystemClock};
 use wellspring_types::Event;
 
-type Outcome<T> = Result<T, BackupError>;
+type BackupResult<T> = Result<T, BackupError>;
 
 const HOUR_US: u64 = 3_600_000_000;
 
@@ -127,24 +127,24 @@ impl Store for Writer {
         "the bucket".to_owned()
     }
 
-    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+    fn list(&mut self, prefix: &str) -> BackupResult<Vec<(String, u64)>> {
         let bucket = self.request();
         let below = bucket.files.iter().filter(|(name, _)| name.starts_with(prefix));
         Ok(below.map(|(name, (content, _))| (name.clone(), content.len() as u64)).collect())
     }
 
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>> {
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>> {
         match self.request().files.get(name) {
             Some((content, _)) => Ok(Box::new(Cursor::new(content.clone()))),
             None => Err(BackupError::NotFound { what: format!("there is no {name}") }),
         }
     }
 
-    fn create(&mut self, name: &str, _bytes: u64) -> Outcome<Box<dyn PendingFile + '_>> {
+    fn create(&mut self, name: &str, _bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>> {
         Ok(Box::new(Upload { writer: self, name: name.to_owned(), content: Vec::new() }))
     }
 
-    fn remove(&mut self, name: &str) -> Outcome<()> {
+    fn remove(&mut self, name: &str) -> BackupResult<()> {
         self.request().files.remove(name);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Store for Writer {
 }
 
 impl SharedStore for Writer {
-    fn claim(&mut self, name: &str, content: &str) -> Outcome<Claim> {
+    fn claim(&mut self, name: &str, content: &str) -> BackupResult<Claim> {
         let mut bucket = self.request();
         if bucket.files.contains_key(name) {
             return Ok(Claim::Taken);
@@ -168,7 +168,7 @@ impl SharedStore for Writer {
         Ok(Claim::Made)
     }
 
-    fn written_us(&mut self, name: &str) -> Outcome<Option<u64>> {
+    fn written_us(&mut self, name: &str) -> BackupResult<Option<u64>> {
         Ok(self.request().files.get(name).map(|(_, written_us)| *written_us))
     }
 }
@@ -191,7 +191,7 @@ impl Write for Upload<'_> {
 }
 
 impl PendingFile for Upload<'_> {
-    fn finish(self: Box<Self>) -> Outcome<()> {
+    fn finish(self: Box<Self>) -> BackupResult<()> {
         let Upload { writer, name, content } = *self;
         writer.put(&name, content);
         Ok(())
@@ -229,22 +229,26 @@ impl OneLog {
     }
 }
 
-fn taken(source: &mut dyn Source, store: &mut dyn Store) -> Outcome<TakenBackup> {
-    take(source, store, &mut Pace::new(None), &mut |_, _| ())
+fn taken(source: &mut dyn Source, store: &mut dyn Store) -> BackupResult<TakenBackup> {
+    take(source, store, &mut RateLimit::new(None), &mut |_, _| ())
 }
 
 /// Does something between the plan and the last segment.
 struct Meanwhile<'a, S> {
     inner: S,
-    then: Option<Box<dyn FnOnce() -> Outcome<()> + 'a>>,
+    then: Option<Box<dyn FnOnce() -> BackupResult<()> + 'a>>,
 }
 
 impl<S: Source> Source for Meanwhile<'_, S> {
-    fn plan(&mut self) -> Outcome<BackupPlan> {
+    fn plan(&mut self) -> BackupResult<BackupPlan> {
         self.inner.plan()
     }
 
-    fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>> {
+    fn open(
+        &mut self,
+        log: &PlannedLog,
+        segment: &PlannedSegment,
+    ) -> BackupResult<Box<dyn Read + '_>> {
         let is_last = log.segments.last() == Some(segment);
         if let Some(then) = self.then.take_if(|_| is_last) {
             then()?;

@@ -1,33 +1,33 @@
 //! Mending: damaged segments of a data folder are replaced from a backup.
 //!
-//! A mended log is one course of events, and no history has two events at one position. So the
-//! log's history is found first, in the header of its first segment or in the salt that the index
-//! of that segment names. Of the backups of that history the one that reaches furthest is taken,
-//! and each segment that both have is compared: a whole one by position and last checksum, a
-//! damaged or shorter one batch by batch. Only then is anything written: what is missing, short or
-//! damaged, and in further passes what that uncovers.
+//! No history may have two events at one position. So the log's history is determined first, from
+//! the header of its first segment or from the salt in the index of that segment. Of the backups
+//! of that history the one with the highest position is used, and each segment that both have is
+//! compared: an intact one by position and last checksum, a damaged or shorter one batch by batch.
+//! Only then are missing, short and damaged segments written, and in further passes those whose
+//! damage only then becomes visible.
 //!
-//! What came after the backup is known only if the file shows an intact end. Otherwise the end is
-//! put back and the log gets another history ([`renew`](crate::renew)). The mark of an end that was
-//! put back is an empty index behind it, removed after every other index that knows of more, so an
-//! interrupted run can be repeated. `--cut` (`shorten`) is for damage that no backup has: the log
-//! ends before it, under another history.
+//! Whether events followed the backup is known only if the file has an intact end. Otherwise the
+//! end comes from the backup and the log gets another history ([`new_history`](crate::new_history)).
+//! An empty index after the end marks this state. It is removed after every other index that
+//! contains later events, so an interrupted run can be repeated. `--cut` ([`shorten`]) is for
+//! damage that no backup can mend: the log is truncated before it, under another history.
 
-mod course;
-mod end;
+mod comparison;
+mod lost_end;
 mod shorten;
 
-pub use course::{SegmentNeed, check_same_history, segment_needs};
-pub use end::{LaterEvents, is_marked, later_events};
+pub use comparison::{SegmentNeed, check_same_history, segment_needs};
+pub use lost_end::{LaterEvents, is_marked, later_events};
 pub use shorten::{ShortenedLog, shorten};
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
-use crate::renew::resalt;
+use crate::new_history::resalt;
 use crate::store::Store;
 use crate::verify::check_end;
-use course::{check_same_course, holds_another};
-use end::mark_lost_end;
+use comparison::{check_same_events, holds_another};
+use lost_end::mark_lost_end;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -38,23 +38,23 @@ use wellspring_log::OpenError;
 use wellspring_log::inspect::scan_file;
 use wellspring_types::Position;
 
-/// The salt that a mended first segment gets, from which the log's history is derived.
+/// The salt of a mended first segment. The log's history is derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstSalt {
     /// That of the backup: the log is known to have the backup's history.
     OfBackup,
-    /// Another one: nothing tells which history the log had.
+    /// A new one: the log's history is unknown.
     New,
 }
 
-/// What is known of a log that is mended.
+/// What mending assumes about a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MendCourse {
+pub struct MendPlan {
     /// The salt of its first segment, if that is mended.
     pub first_salt: FirstSalt,
-    /// What has become of the events after the backup. If that is unknown, the folder is marked
-    /// before the last segment is replaced: no server starts until the log has another history,
-    /// should the machine stop on the way.
+    /// The state of the events after the backup. If it is unknown, the folder is marked before the
+    /// last segment is replaced: if the machine stops then, no server starts until the log has
+    /// another history.
     pub later: LaterEvents,
 }
 
@@ -72,20 +72,20 @@ pub struct MendedSegment {
 }
 
 /// Replaces the segment with this base in the folder of a log, which no process may have open: its
-/// bytes up to where the backup ends come from the backup, those recorded later from the file. The
-/// result is verified before it takes the file's place.
+/// bytes up to the end of the backup come from the backup, later ones from the file. The result is
+/// verified before it replaces the file.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if the backup is one of another history or course, or lacks the segment;
-/// [`BackupError::Damaged`] if the result would be damaged, too: the damage is later than the
-/// backup. The folder is unchanged then.
+/// [`BackupError::Unfit`] if the backup has another history or different events, or lacks the
+/// segment; [`BackupError::Damaged`] if the result would be damaged as well, because the damage
+/// follows the backup. The folder is unchanged then.
 pub fn mend(
     store: &mut dyn Store,
     log: &LogBackup,
     dir: &Path,
     base: Position,
-    course: MendCourse,
-) -> Outcome<MendedSegment> {
+    plan: MendPlan,
+) -> BackupResult<MendedSegment> {
     let Some(segment) = log.segments.iter().find(|segment| segment.base == base) else {
         let (name, head) = (&log.name, log.head);
         return Err(BackupError::Unfit(format!(
@@ -99,7 +99,7 @@ pub fn mend(
     let mended = path.with_extension("seg.tmp");
     let composed = compose(store, log, segment, &path, &mended).and_then(|own_bytes| {
         let recorded_later_bytes = check(dir, &mended, segment, own_bytes)?;
-        if let (1, FirstSalt::New) = (base, course.first_salt) {
+        if let (1, FirstSalt::New) = (base, plan.first_salt) {
             let source = path.with_extension("seg.unsalted");
             fs::rename(&mended, &source)
                 .map_err(BackupError::io(format!("renaming {}", mended.display())))?;
@@ -108,7 +108,7 @@ pub fn mend(
             salted?;
         }
         let is_last = log.segments.last().is_some_and(|last| last.base == base);
-        if is_last && course.later == LaterEvents::Unknown {
+        if is_last && plan.later == LaterEvents::Unknown {
             mark_lost_end(dir, log.head)?;
         }
         Ok(recorded_later_bytes)
@@ -125,7 +125,7 @@ pub fn mend(
     Ok(MendedSegment { file: path, kept_as, from_backup_bytes: segment.bytes, own_bytes })
 }
 
-/// Gives a file the place of a damaged one, which keeps another name; returns that name.
+/// Replaces a damaged file, which is renamed; returns its new name.
 fn replace(dir: &Path, path: &Path, mended: &Path) -> io::Result<Option<PathBuf>> {
     let kept_as = path.exists().then(|| free_name(path));
     // A second name, so that one rename decides: a crash leaves the old file or the new one.
@@ -138,7 +138,7 @@ fn replace(dir: &Path, path: &Path, mended: &Path) -> io::Result<Option<PathBuf>
 }
 
 /// The bases of the segments in a folder, in order.
-fn segment_bases(dir: &Path) -> Outcome<Vec<Position>> {
+fn segment_bases(dir: &Path) -> BackupResult<Vec<Position>> {
     let reading = || BackupError::io(format!("reading {}", dir.display()));
     let mut bases = Vec::new();
     for entry in fs::read_dir(dir).map_err(reading())? {
@@ -149,24 +149,24 @@ fn segment_bases(dir: &Path) -> Outcome<Vec<Position>> {
     Ok(bases)
 }
 
-/// A name for the damaged file that no earlier one has.
+/// An unused name for a damaged file.
 fn free_name(path: &Path) -> PathBuf {
     let numbered = (2..).map(|n| path.with_extension(format!("seg.damaged-{n}")));
     let mut names = std::iter::once(path.with_extension("seg.damaged")).chain(numbered);
     names.find(|name| !name.exists()).expect("there are endless numbers")
 }
 
-/// Writes the backup's bytes, then what the file has beyond them; returns the number of the latter.
+/// Writes the backup's bytes, then the later ones of the file; returns the number of the latter.
 fn compose(
     store: &mut dyn Store,
     log: &LogBackup,
     segment: &SegmentBackup,
     path: &Path,
     mended: &Path,
-) -> Outcome<u64> {
+) -> BackupResult<u64> {
     let file = segment.file(&log.history);
     let writing = || BackupError::io(format!("writing {}", mended.display()));
-    check_same_course(store, &file, segment, path)?;
+    check_same_events(store, &file, segment, path)?;
     let mut options = File::options();
     options.create(true).truncate(true).write(true).mode(0o600);
     let mut out = options.open(mended).map_err(writing())?;
@@ -178,7 +178,7 @@ fn compose(
     }
     let mut own_bytes = 0;
     match File::open(path) {
-        // What comes behind the end of another segment is none of this one.
+        // Bytes past the end of another segment do not belong to this one.
         Ok(own) if holds_another(&own, segment.base) => {}
         Ok(mut own) => {
             own.seek(SeekFrom::Start(segment.bytes)).map_err(writing())?;
@@ -193,10 +193,10 @@ fn compose(
     Ok(own_bytes)
 }
 
-/// Verifies the composed file: the backup's part as the manifest says, the rest by its batches. The
-/// last segment may end with a write that a crash has cut off, as every log may. Returns the bytes
-/// of the batches after the backup's part.
-fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<u64> {
+/// Verifies the composed file: the backup's part against the manifest, the rest by its batches. As
+/// in every log, the last segment may end with a torn write. Returns the bytes of the batches after
+/// the backup's part.
+fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> BackupResult<u64> {
     let shown = mended.display().to_string();
     let failed = |fault| BackupError::of_segment(&shown, fault);
     let open = || File::open(mended).map_err(BackupError::io(format!("reading {shown}")));
@@ -220,6 +220,6 @@ fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> 
                 corruption.offset, corruption.what
             ),
         }),
-        Err(error) => Err(crate::renew::of_opening(dir, error)),
+        Err(error) => Err(crate::new_history::of_opening(dir, error)),
     }
 }

@@ -1,9 +1,9 @@
-//! Ending a log before its first damage, if no backup can mend that.
+//! Truncates a log before its first damage, for damage that no backup can mend.
 
-use super::end::mark_lost_end;
+use super::lost_end::mark_lost_end;
 use super::{free_name, replace, segment_bases};
-use crate::fault::{BackupError, Outcome};
-use crate::renew::of_opening;
+use crate::fault::{BackupError, BackupResult};
+use crate::new_history::of_opening;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,13 +28,13 @@ pub struct ShortenedLog {
 }
 
 /// Ends the log in the folder `dir`, which no process may have open, before its first damaged batch
-/// or missing segment. The files that it loses keep another name. Returns `None` if nothing is
-/// damaged. The log has to get [another history](crate::renew::renew_history) afterwards; no server
-/// starts before.
+/// or missing segment. Replaced and removed files are renamed, not deleted. Returns `None` if
+/// nothing is damaged. Afterwards the log needs [another
+/// history](crate::new_history::renew_history); no server starts before that.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if nothing comes before the damage; [`BackupError::Io`].
-pub fn shorten(dir: &Path) -> Outcome<Option<ShortenedLog>> {
+/// [`BackupError::Unfit`] if no event precedes the damage; [`BackupError::Io`].
+pub fn shorten(dir: &Path) -> BackupResult<Option<ShortenedLog>> {
     let bases = segment_bases(dir)?;
     let mut expected = 1;
     for (i, &base) in bases.iter().enumerate() {
@@ -61,8 +61,13 @@ enum CutPoint {
     Within,
 }
 
-/// Moves segments away: all of these, or all after the first, which keeps its intact batches.
-fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Outcome<ShortenedLog> {
+/// Renames segments: all of these, or all after the first, which keeps its intact batches.
+fn cut(
+    dir: &Path,
+    bases: &[Position],
+    expected: Position,
+    cut: CutPoint,
+) -> BackupResult<ShortenedLog> {
     let path = |base: Position| dir.join(segment_name(base));
     let first = path(bases[0]);
     let shortened = first.with_extension("seg.tmp");
@@ -80,7 +85,7 @@ fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Out
     mark_lost_end(dir, next - 1)?;
     let mut kept_as = Vec::new();
     let mut moved = || -> io::Result<()> {
-        // From the end: a crash on the way leaves a log that is cut again.
+        // From the end: after a crash the log is still damaged and can be truncated again.
         for &base in bases[1..].iter().rev() {
             let kept = free_name(&path(base));
             fs::rename(path(base), &kept)?;
@@ -101,8 +106,8 @@ fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Out
 }
 
 /// Copies the batches of a segment before the first damaged one; returns the position after them,
-/// `None` if there are none.
-fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Option<Position>> {
+/// or `None` without any.
+fn copy_intact(from: &Path, to: &Path, base: Position) -> BackupResult<Option<Position>> {
     let shown = from.display().to_string();
     let reading = || BackupError::io(format!("reading {shown}"));
     let writing = || BackupError::io(format!("writing {}", to.display()));
@@ -140,7 +145,7 @@ fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Option<Positio
     Ok(Some(next))
 }
 
-/// Whether the bytes themselves are at fault: they are damaged, or end too early.
+/// Whether the bytes are damaged or end too early.
 fn is_damage(fault: &SegmentFault) -> bool {
     match fault {
         SegmentFault::Corrupt(_) => true,

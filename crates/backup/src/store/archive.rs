@@ -1,8 +1,7 @@
-//! One backup as a tar archive: written from beginning to end, to a pipe if need be; read from a
-//! file.
+//! One backup as a tar archive: written sequentially, also to a pipe; read from a file.
 
 use super::{PendingFile, Store, not_found};
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -12,14 +11,14 @@ use tar::{Archive, Header};
 const BLOCK_BYTES: usize = 512;
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// An archive that is being written.
+/// Writes an archive.
 pub struct ArchiveWriter<W: Write> {
     out: BufWriter<W>,
     place: String,
 }
 
 impl<W: Write> ArchiveWriter<W> {
-    /// An archive that is written to `out`; `place` is for messages.
+    /// Writes an archive to `out`; `place` is for messages.
     pub fn new(out: W, place: impl Into<String>) -> ArchiveWriter<W> {
         ArchiveWriter { out: BufWriter::with_capacity(BUFFER_BYTES, out), place: place.into() }
     }
@@ -34,16 +33,16 @@ impl<W: Write> Store for ArchiveWriter<W> {
         self.place.clone()
     }
 
-    /// Nothing that was written can be used again.
-    fn list(&mut self, _prefix: &str) -> Outcome<Vec<(String, u64)>> {
+    /// Empty: an archive cannot be read while it is written.
+    fn list(&mut self, _prefix: &str) -> BackupResult<Vec<(String, u64)>> {
         Ok(Vec::new())
     }
 
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>> {
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>> {
         Err(not_found(&self.place, name))
     }
 
-    fn create(&mut self, name: &str, bytes: u64) -> Outcome<Box<dyn PendingFile + '_>> {
+    fn create(&mut self, name: &str, bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>> {
         let mut header = Header::new_ustar();
         header.set_path(name).map_err(self.failed())?;
         header.set_size(bytes);
@@ -53,12 +52,12 @@ impl<W: Write> Store for ArchiveWriter<W> {
         Ok(Box::new(PendingEntry { archive: self, bytes, written: 0 }))
     }
 
-    /// An archive keeps what it has.
-    fn remove(&mut self, _name: &str) -> Outcome<()> {
+    /// Does nothing: an archive cannot remove files.
+    fn remove(&mut self, _name: &str) -> BackupResult<()> {
         Ok(())
     }
 
-    fn close(&mut self) -> Outcome<()> {
+    fn close(&mut self) -> BackupResult<()> {
         let end = [0; 2 * BLOCK_BYTES];
         self.out.write_all(&end).and_then(|()| self.out.flush()).map_err(self.failed())
     }
@@ -83,7 +82,7 @@ impl<W: Write> Write for PendingEntry<'_, W> {
 }
 
 impl<W: Write> PendingFile for PendingEntry<'_, W> {
-    fn finish(self: Box<Self>) -> Outcome<()> {
+    fn finish(self: Box<Self>) -> BackupResult<()> {
         assert_eq!(self.written, self.bytes, "as many bytes as the header says");
         let padding = self.bytes.next_multiple_of(BLOCK_BYTES as u64) - self.bytes;
         let zeros = [0; BLOCK_BYTES];
@@ -97,7 +96,7 @@ impl<W: Write> PendingFile for PendingEntry<'_, W> {
 pub struct ArchiveReader {
     file: File,
     place: String,
-    /// Where each entry begins, and its length.
+    /// Offset and length of each entry.
     entries: BTreeMap<String, (u64, u64)>,
 }
 
@@ -107,7 +106,7 @@ impl ArchiveReader {
     /// # Errors
     /// [`BackupError::NotFound`], [`BackupError::Damaged`] if it is not an archive, or an error of
     /// the file system.
-    pub fn open(path: &Path) -> Outcome<ArchiveReader> {
+    pub fn open(path: &Path) -> BackupResult<ArchiveReader> {
         let place = path.display().to_string();
         let file = match File::open(path) {
             Ok(file) => file,
@@ -146,12 +145,12 @@ impl Store for ArchiveReader {
         self.place.clone()
     }
 
-    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+    fn list(&mut self, prefix: &str) -> BackupResult<Vec<(String, u64)>> {
         let found = self.entries.iter().filter(|(name, _)| name.starts_with(prefix));
         Ok(found.map(|(name, (_, bytes))| (name.clone(), *bytes)).collect())
     }
 
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>> {
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>> {
         let Some(&(at, bytes)) = self.entries.get(name) else {
             return Err(not_found(&self.place, name));
         };
@@ -160,11 +159,11 @@ impl Store for ArchiveReader {
         Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, &self.file).take(bytes)))
     }
 
-    fn create(&mut self, _name: &str, _bytes: u64) -> Outcome<Box<dyn PendingFile + '_>> {
+    fn create(&mut self, _name: &str, _bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>> {
         Err(BackupError::Unfit(format!("{} is an archive, which cannot be added to", self.place)))
     }
 
-    fn remove(&mut self, _name: &str) -> Outcome<()> {
+    fn remove(&mut self, _name: &str) -> BackupResult<()> {
         Err(BackupError::Unfit(format!("{} is an archive: delete the file", self.place)))
     }
 }

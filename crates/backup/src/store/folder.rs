@@ -2,9 +2,9 @@
 
 use super::piecewise_file::PiecewiseFile;
 use super::{PendingFile, Store, not_found};
-use crate::fault::{BackupError, Outcome};
+use crate::data_folders::folder_of_logs;
+use crate::fault::{BackupError, BackupResult};
 use crate::names::is_own_file;
-use crate::places::folder_of_logs;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,25 +12,25 @@ use std::path::{Path, PathBuf};
 use wellspring_log::storage::create_folder;
 
 const LOCK: &str = "LOCK";
-/// How the name of a file ends while it is written.
+/// The extension of a file while it is written.
 const UNFINISHED: &str = ".tmp";
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A folder that holds backups. Only its owner can read what is written to it.
+/// A folder of backups. Its files are readable by their owner only.
 #[derive(Debug)]
 pub struct FolderStore {
     dir: PathBuf,
-    /// Held while it is written to.
+    /// Held by a writer.
     _lock: Option<File>,
 }
 
 impl FolderStore {
-    /// The folder for writing, created if necessary. Locked against other writers.
+    /// Opens the folder for writing, creating it if necessary, and locks out other writers.
     ///
     /// # Errors
     /// [`BackupError::Busy`] if another process writes to it; [`BackupError::Unfit`] for a folder
     /// of a server; or an error of the file system.
-    pub fn create(dir: &Path) -> Outcome<FolderStore> {
+    pub fn create(dir: &Path) -> BackupResult<FolderStore> {
         let shown = dir.display();
         if dir.as_os_str().is_empty() {
             return Err(BackupError::Unfit("the place of the backups is empty: name one".into()));
@@ -56,7 +56,7 @@ impl FolderStore {
             options.open(&path).map_err(BackupError::io(format!("opening {}", path.display())))?;
         match lock.try_lock() {
             Ok(()) => {
-                // What a killed process was writing has a name that may never come again.
+                // A killed process may have left temporary files whose names are never used again.
                 remove_unfinished(dir).map_err(BackupError::io(format!("clearing {shown}")))?;
                 Ok(FolderStore { dir: dir.to_owned(), _lock: Some(lock) })
             }
@@ -69,11 +69,11 @@ impl FolderStore {
         }
     }
 
-    /// The folder for reading.
+    /// Opens the folder for reading.
     ///
     /// # Errors
     /// [`BackupError::NotFound`] if it does not exist or holds no backups.
-    pub fn open(dir: &Path) -> Outcome<FolderStore> {
+    pub fn open(dir: &Path) -> BackupResult<FolderStore> {
         if !dir.join("backups").is_dir() {
             let what = format!("{} holds no backups", dir.display());
             return Err(BackupError::NotFound { what });
@@ -82,11 +82,11 @@ impl FolderStore {
     }
 }
 
-/// Removes unfinished files of a folder that is locked.
+/// Removes the temporary files of a locked folder.
 fn remove_unfinished(dir: &Path) -> io::Result<()> {
     for part in ["backups/", "segments/"] {
         for (name, _) in files_below(dir, part)? {
-            // Nothing else, wherever a link may lead.
+            // Nothing else, even through symlinks.
             if name.strip_suffix(UNFINISHED).is_some_and(is_own_file) {
                 fs::remove_file(dir.join(name))?;
             }
@@ -95,12 +95,12 @@ fn remove_unfinished(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of a part of the folder, each with its length: those in `part` itself and in its
-/// folders, no deeper, because links can make a circle.
+/// The files in `part` of the folder and in its direct subfolders, each with its length. No deeper,
+/// because symlinks can form a cycle.
 fn files_below(dir: &Path, part: &str) -> io::Result<Vec<(String, u64)>> {
     let mut found = Vec::new();
     for (name, metadata) in entries(&dir.join(part))? {
-        // A link to a folder elsewhere is a folder.
+        // A symlink to a folder counts as a folder.
         if !metadata.is_dir() {
             found.push((format!("{part}{name}"), metadata.len()));
             continue;
@@ -114,8 +114,8 @@ fn files_below(dir: &Path, part: &str) -> io::Result<Vec<(String, u64)>> {
     Ok(found)
 }
 
-/// What a folder holds; nothing if it does not exist. Another process may remove or rename files
-/// meanwhile: what has gone is left out.
+/// The entries of a folder; none if it does not exist. Entries that another process removes or
+/// renames meanwhile are left out.
 fn entries(dir: &Path) -> io::Result<Vec<(String, fs::Metadata)>> {
     let passing = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
@@ -142,14 +142,14 @@ impl Store for FolderStore {
         self.dir.display().to_string()
     }
 
-    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+    fn list(&mut self, prefix: &str) -> BackupResult<Vec<(String, u64)>> {
         let listing = BackupError::io(format!("listing {}", self.dir.join(prefix).display()));
         let mut found = files_below(&self.dir, prefix).map_err(listing)?;
         found.retain(|(name, _)| !name.ends_with(UNFINISHED));
         Ok(found)
     }
 
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>> {
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>> {
         match File::open(self.dir.join(name)) {
             Ok(file) => Ok(Box::new(io::BufReader::with_capacity(BUFFER_BYTES, file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -159,7 +159,7 @@ impl Store for FolderStore {
         }
     }
 
-    fn create(&mut self, name: &str, _bytes: u64) -> Outcome<Box<dyn PendingFile + '_>> {
+    fn create(&mut self, name: &str, _bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>> {
         let path = self.dir.join(name);
         let parent = path.parent().expect("a name below the folder");
         let failed = |error| BackupError::Io { doing: format!("creating {name}"), error };
@@ -179,7 +179,7 @@ impl Store for FolderStore {
         Ok(Box::new(PendingPath { file: Some(file), temporary, path }))
     }
 
-    fn remove(&mut self, name: &str) -> Outcome<()> {
+    fn remove(&mut self, name: &str) -> BackupResult<()> {
         match fs::remove_file(self.dir.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(BackupError::Io { doing: format!("removing {name}"), error })
@@ -207,7 +207,7 @@ impl Write for PendingPath {
 }
 
 impl PendingFile for PendingPath {
-    fn finish(mut self: Box<Self>) -> Outcome<()> {
+    fn finish(mut self: Box<Self>) -> BackupResult<()> {
         let file = self.file.take().expect("finished once");
         let named = || -> io::Result<()> {
             file.finish()?;

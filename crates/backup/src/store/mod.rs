@@ -1,4 +1,4 @@
-//! Where backups are kept: files by name, written whole or not at all.
+//! Stores of backups: named files, each written completely or not at all.
 
 mod archive;
 mod folder;
@@ -11,12 +11,12 @@ pub use folder::FolderStore;
 #[cfg(feature = "s3")]
 pub use s3::S3Store;
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use std::io::{Read, Write};
 
-/// Files by name. Names are like relative paths.
+/// A store of named files. Names are like relative paths.
 pub trait Store {
-    /// Where it is, for messages.
+    /// Its location, for messages.
     fn place(&self) -> String;
 
     /// The files whose names begin with `prefix`, which ends with `/`: names and lengths in bytes,
@@ -24,62 +24,61 @@ pub trait Store {
     ///
     /// # Errors
     /// [`BackupError`].
-    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>>;
+    fn list(&mut self, prefix: &str) -> BackupResult<Vec<(String, u64)>>;
 
     /// Reads a file.
     ///
     /// # Errors
     /// [`BackupError::NotFound`] or another.
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>>;
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>>;
 
-    /// Begins a file of exactly `bytes` bytes. It has no name before it is
-    /// [finished](PendingFile::finish); dropped before that, it never existed.
+    /// Begins a file of exactly `bytes` bytes. It exists only once it is
+    /// [finished](PendingFile::finish); dropping it before discards it.
     ///
     /// # Errors
     /// [`BackupError`].
-    fn create(&mut self, name: &str, bytes: u64) -> Outcome<Box<dyn PendingFile + '_>>;
+    fn create(&mut self, name: &str, bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>>;
 
-    /// Removes a file; one that does not exist is removed already.
+    /// Removes a file; succeeds if it does not exist.
     ///
     /// # Errors
     /// [`BackupError`].
-    fn remove(&mut self, name: &str) -> Outcome<()>;
+    fn remove(&mut self, name: &str) -> BackupResult<()>;
 
-    /// What several writers of the store need, if it can have several; `None` if this process is
-    /// its only writer.
+    /// Its interface for several writers; `None` if this process is its only writer.
     fn shared(&mut self) -> Option<&mut dyn SharedStore> {
         None
     }
 
-    /// Ends the use of the store: what was written is there for good.
+    /// Ends the use of the store and makes everything durable.
     ///
     /// # Errors
     /// [`BackupError`].
-    fn close(&mut self) -> Outcome<()> {
+    fn close(&mut self) -> BackupResult<()> {
         Ok(())
     }
 }
 
-/// A store that nothing locks: several processes may write to it at a time. What one of them has
-/// written or removed, all of them see from then on, in reads and in lists.
+/// A store without a lock: several processes may write to it at the same time. Reads and lists of
+/// all processes show every completed write and removal.
 pub trait SharedStore {
-    /// Writes a small file, unless there is one of the name. `content` is another one each time.
+    /// Writes a small file unless one with this name exists. `content` must be unique.
     ///
     /// # Errors
     /// [`BackupError`].
-    fn claim(&mut self, name: &str, content: &str) -> Outcome<Claim>;
+    fn claim(&mut self, name: &str, content: &str) -> BackupResult<Claim>;
 
-    /// When a file was written, in µs of the store's own clock; `None` if it does not exist.
+    /// The time a file was written, µs on the store's own clock; `None` if it does not exist.
     ///
     /// # Errors
     /// [`BackupError`].
-    fn written_us(&mut self, name: &str) -> Outcome<Option<u64>>;
+    fn written_us(&mut self, name: &str) -> BackupResult<Option<u64>>;
 }
 
-/// Whether a name was free.
+/// The result of claiming a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It was, and the file is there now.
+    /// It was free, and the file has been written.
     Made,
     /// Another writer has it.
     Taken,
@@ -87,28 +86,28 @@ pub enum Claim {
 
 /// A file that is being written.
 pub trait PendingFile: Write {
-    /// Gives it its name, durably.
+    /// Makes it durable under its name.
     ///
     /// # Errors
     /// [`BackupError`]; the file does not exist then.
-    fn finish(self: Box<Self>) -> Outcome<()>;
+    fn finish(self: Box<Self>) -> BackupResult<()>;
 }
 
 /// Writes a small file.
 ///
 /// # Errors
 /// [`BackupError`].
-pub(crate) fn put(store: &mut dyn Store, name: &str, content: &[u8]) -> Outcome<()> {
+pub(crate) fn put(store: &mut dyn Store, name: &str, content: &[u8]) -> BackupResult<()> {
     let mut file = store.create(name, content.len() as u64)?;
     file.write_all(content).map_err(BackupError::io(format!("writing {name}")))?;
     file.finish()
 }
 
-/// Reads a file of at most so many bytes into memory.
+/// Reads a file of at most `most_bytes` into memory.
 ///
 /// # Errors
 /// [`BackupError::Damaged`] if it has more; or another [`BackupError`].
-pub(crate) fn get(store: &mut dyn Store, name: &str, most_bytes: u64) -> Outcome<Vec<u8>> {
+pub(crate) fn get(store: &mut dyn Store, name: &str, most_bytes: u64) -> BackupResult<Vec<u8>> {
     let mut content = Vec::new();
     let file = store.read(name)?;
     let failed = BackupError::io(format!("reading {name}"));

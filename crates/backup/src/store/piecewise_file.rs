@@ -1,22 +1,22 @@
-//! Writing a large file beside a log that appends to the same device.
+//! Writes a large file without delaying appends to a log on the same device.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Bytes between two barriers. A barrier of a log on the same device waits for what the device has
-/// not written yet, so its appends wait for one piece at most. Measured: half the delay of pieces
-/// of 8 MiB or less, at no lower rate (docs/benchmarks.md).
+/// Bytes between two barriers. A barrier of a log on the same device waits for the device's pending
+/// writes, so its appends wait for at most one piece. Measured: half the delay of pieces of 8 MiB,
+/// at no lower rate (docs/benchmarks.md).
 const PIECE_BYTES: usize = 512 << 10;
 
-/// A file whose bytes are made durable as they come, a piece at a time, by a thread: the next piece
-/// is filled meanwhile, and no more than one is on its way.
+/// A file that a thread makes durable piece by piece. While one piece is written, the next one is
+/// filled.
 pub(super) struct PiecewiseFile {
     file: File,
     piece: Vec<u8>,
     pieces: Option<SyncSender<Vec<u8>>>,
-    /// Pieces that are durable, empty again.
+    /// Buffers of durable pieces, emptied for reuse.
     durable: Receiver<io::Result<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -27,11 +27,11 @@ impl PiecewiseFile {
     #[allow(clippy::disallowed_methods)] // ends with its file
     pub(super) fn new(file: File) -> io::Result<PiecewiseFile> {
         let (pieces, filled) = sync_channel::<Vec<u8>>(1);
-        let (told, durable) = sync_channel(1);
+        let (done, durable) = sync_channel(1);
         let mut writing = file.try_clone()?;
         let run = move || {
             let mut made = Ok(Vec::with_capacity(PIECE_BYTES));
-            while told.send(made).is_ok() {
+            while done.send(made).is_ok() {
                 let Ok(mut piece) = filled.recv() else { return };
                 let written = writing.write_all(&piece).and_then(|()| writing.sync_data());
                 piece.clear();
@@ -44,7 +44,7 @@ impl PiecewiseFile {
         Ok(PiecewiseFile { file, piece, pieces, durable, thread })
     }
 
-    /// Hands the piece over once the one before it is durable.
+    /// Sends the piece to the thread once the previous one is durable.
     fn hand_over(&mut self) -> io::Result<()> {
         let ended = || io::Error::other("the thread that writes has ended");
         let next = self.durable.recv().map_err(|_| ended())??;
@@ -56,7 +56,7 @@ impl PiecewiseFile {
     /// Makes everything durable.
     ///
     /// # Errors
-    /// An error of the file system, then or earlier.
+    /// An error of the file system, now or in an earlier piece.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.hand_over()?;
         self.durable.recv().map_err(io::Error::other)??;

@@ -1,7 +1,7 @@
 //! Backups in an object store that speaks S3.
 
 use super::{Claim, PendingFile, SharedStore, Store, get, not_found};
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
@@ -32,7 +32,7 @@ impl S3Store {
     ///
     /// # Errors
     /// [`BackupError::Unfit`]: the URL or the environment makes no sense.
-    pub fn open(url: &str) -> Outcome<S3Store> {
+    pub fn open(url: &str) -> BackupResult<S3Store> {
         let unfit = |what: String| BackupError::Unfit(format!("{url}: {what}"));
         let rest = url.strip_prefix("s3://").ok_or_else(|| unfit("is not an s3:// URL".into()))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -83,7 +83,7 @@ impl Store for S3Store {
         self.place.clone()
     }
 
-    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+    fn list(&mut self, prefix: &str) -> BackupResult<Vec<(String, u64)>> {
         let below = self.path(prefix.trim_end_matches('/'));
         let own = self.prefix.as_ref().len() + usize::from(!self.prefix.as_ref().is_empty());
         let listed = self.store.list(Some(&below)).try_collect::<Vec<_>>();
@@ -95,7 +95,7 @@ impl Store for S3Store {
         Ok(listed.into_iter().map(named).collect())
     }
 
-    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>> {
+    fn read(&mut self, name: &str) -> BackupResult<Box<dyn Read + '_>> {
         let path = self.path(name);
         match self.runtime.block_on(self.store.get(&path)) {
             Ok(found) => Ok(Box::new(Download::of(found, &self.runtime))),
@@ -104,7 +104,7 @@ impl Store for S3Store {
         }
     }
 
-    fn create(&mut self, name: &str, bytes: u64) -> Outcome<Box<dyn PendingFile + '_>> {
+    fn create(&mut self, name: &str, bytes: u64) -> BackupResult<Box<dyn PendingFile + '_>> {
         let path = self.path(name);
         let doing = format!("writing {name} to {}", self.place);
         if bytes <= SMALL_BYTES {
@@ -117,7 +117,7 @@ impl Store for S3Store {
         Ok(Box::new(LargeUpload { runtime: &self.runtime, upload: Some(upload), doing }))
     }
 
-    fn remove(&mut self, name: &str) -> Outcome<()> {
+    fn remove(&mut self, name: &str) -> BackupResult<()> {
         match self.runtime.block_on(self.store.delete(&self.path(name))) {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(format!("removing {name} from {}", self.place))(error)),
@@ -130,7 +130,7 @@ impl Store for S3Store {
 }
 
 impl SharedStore for S3Store {
-    fn claim(&mut self, name: &str, content: &str) -> Outcome<Claim> {
+    fn claim(&mut self, name: &str, content: &str) -> BackupResult<Claim> {
         let path = self.path(name);
         let payload = || PutPayload::from(content.to_owned());
         let made = self.store.put_opts(&path, payload(), PutMode::Create.into());
@@ -153,7 +153,7 @@ impl SharedStore for S3Store {
         }
     }
 
-    fn written_us(&mut self, name: &str) -> Outcome<Option<u64>> {
+    fn written_us(&mut self, name: &str) -> BackupResult<Option<u64>> {
         match self.runtime.block_on(self.store.head(&self.path(name))) {
             Ok(found) => Ok(Some(found.last_modified.timestamp_micros().max(0) as u64)),
             Err(Error::NotFound { .. }) => Ok(None),
@@ -210,7 +210,7 @@ impl Write for SmallUpload<'_> {
 }
 
 impl PendingFile for SmallUpload<'_> {
-    fn finish(self: Box<Self>) -> Outcome<()> {
+    fn finish(self: Box<Self>) -> BackupResult<()> {
         let SmallUpload { store, path, content, doing } = *self;
         let put = store.store.put(&path, PutPayload::from(content));
         store.runtime.block_on(put).map(drop).map_err(failed(doing))
@@ -240,7 +240,7 @@ impl Write for LargeUpload<'_> {
 }
 
 impl PendingFile for LargeUpload<'_> {
-    fn finish(mut self: Box<Self>) -> Outcome<()> {
+    fn finish(mut self: Box<Self>) -> BackupResult<()> {
         let upload = self.upload.take().expect("finished once");
         let doing = std::mem::take(&mut self.doing);
         self.runtime.block_on(upload.finish()).map(drop).map_err(failed(doing))

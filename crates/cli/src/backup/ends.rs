@@ -4,7 +4,7 @@
 use crate::exit::Failure;
 use std::fs;
 use std::path::Path;
-use wellspring_backup::renew::{RenewedLog, renew_history};
+use wellspring_backup::new_history::{RenewedLog, renew_history};
 use wellspring_backup::{KnownEnds, LogEnd};
 use wellspring_host::view::snapshot_ahead;
 use wellspring_log::LostEnd;

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wellspring_backup::catalog::candidates;
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, MendCourse, SegmentNeed, ShortenedLog, is_marked, later_events, mend,
+    FirstSalt, LaterEvents, MendPlan, SegmentNeed, ShortenedLog, is_marked, later_events, mend,
     segment_needs, shorten,
 };
-use wellspring_backup::renew::RenewedLog;
+use wellspring_backup::new_history::RenewedLog;
 use wellspring_backup::{BackupError, KnownEnds, LogBackup, Manifest, Store};
 use wellspring_format::segment::parse_segment_name;
 use wellspring_log::inspect::{self, Report};
@@ -172,8 +172,8 @@ fn mend_from(
         (Some(_), _) | (None, LaterEvents::Unknown) => FirstSalt::OfBackup,
         (None, LaterEvents::Kept) => FirstSalt::New,
     };
-    let course = MendCourse { first_salt, later };
-    let mending = Mending { name: &manifest.name, log, dir, course };
+    let plan = MendPlan { first_salt, later };
+    let mending = Mending { name: &manifest.name, log, dir, plan };
     let is_salted = first_salt == FirstSalt::New && needs.contains_key(&1);
     mending.mend_all(&mut *store, needs)?;
     if is_salted {
@@ -219,7 +219,7 @@ struct Mending<'a> {
     name: &'a str,
     log: &'a LogBackup,
     dir: &'a Path,
-    course: MendCourse,
+    plan: MendPlan,
 }
 
 impl Mending<'_> {
@@ -247,7 +247,7 @@ impl Mending<'_> {
     }
 
     fn mend(&self, store: &mut dyn Store, base: Position) -> Result<(), Failure> {
-        let mended = mend(store, self.log, self.dir, base, self.course)?;
+        let mended = mend(store, self.log, self.dir, base, self.plan)?;
         let kept =
             |kept_as: PathBuf| format!("; the damaged file is kept as {}", kept_as.display());
         crate::say(&format!(

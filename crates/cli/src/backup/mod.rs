@@ -23,7 +23,7 @@ use place::{Writer, create_store};
 use server_source::ServerSource;
 use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, ManifestFault, Pace, Store};
+use wellspring_backup::{BackupError, ManifestFault, RateLimit, Store};
 use wellspring_host::threads::yield_to_serving;
 
 /// What `wellspring backup` takes.
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let mut store: Writer = create_store(to)?;
     let mut progress = Progress::start("backup", None);
     let mut shown = |done: u64, all: u64| progress.update_bytes(done, all);
-    let taken = take(&mut source, &mut *store, &mut Pace::new(args.rate), &mut shown);
+    let taken = take(&mut source, &mut *store, &mut RateLimit::new(args.rate), &mut shown);
     progress.end();
     let taken = taken?;
     report(&taken, &progress, to);

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wellspring_backup::renew::RenewedLog;
+use wellspring_backup::new_history::RenewedLog;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{BackupError, Cut, Manifest, Store};

@@ -99,7 +99,7 @@ fn check_apart(place: &Path, data: &Path) -> Result<(), SetupError> {
             Nesting::Apart => continue,
             Nesting::Same => "is",
             Nesting::Inside => "is in",
-            Nesting::Around => "holds",
+            Nesting::Contains => "holds",
         };
         return Err(format!(
             "backup_to {}: {fault} the data folder {}; keep backups elsewhere, best on another \

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use wellspring_backup::store::FolderStore;
-use wellspring_backup::{BackupError, Outcome, Store};
+use wellspring_backup::{BackupError, BackupResult, Store};
 
 /// Where backups go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Destination {
     ///
     /// # Errors
     /// It cannot be opened or created.
-    pub(super) fn create(&self) -> Outcome<Box<dyn Store>> {
+    pub(super) fn create(&self) -> BackupResult<Box<dyn Store>> {
         match self {
             Destination::Folder(dir) => Ok(Box::new(FolderStore::create(dir)?)),
             #[cfg(feature = "s3")]
@@ -37,7 +37,7 @@ impl Destination {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub(super) fn existing(&self) -> Outcome<Option<Box<dyn Store>>> {
+    pub(super) fn existing(&self) -> BackupResult<Option<Box<dyn Store>>> {
         match self {
             Destination::Folder(dir) => match FolderStore::open(dir) {
                 Ok(store) => Ok(Some(Box::new(store))),

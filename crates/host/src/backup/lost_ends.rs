@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
-use wellspring_backup::{KnownEnds, LogEnd, Outcome};
+use wellspring_backup::{BackupResult, KnownEnds, LogEnd};
 use wellspring_log::{Log, LostEnd, Sync};
 
 /// How long a start waits for the place of backups.
@@ -92,7 +92,7 @@ fn refusal(refused: &[(String, LostEnd)], data: &Path, place: &str) -> String {
 }
 
 /// What the backups tell; `None` if they take too long, as a place on a dead network does.
-fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, SetupError> {
+fn known_ends(destination: Destination) -> Result<Option<BackupResult<KnownEnds>>, SetupError> {
     let (told, known) = sync_channel(1);
     let read = move || match destination.existing()? {
         Some(mut store) => KnownEnds::of(&mut *store),

@@ -14,7 +14,7 @@ use wellspring_backup::catalog;
 use wellspring_backup::prune::prune;
 use wellspring_backup::retention::{StayReason, by_reason};
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Outcome, Pace, Store};
+use wellspring_backup::{BackupError, BackupResult, RateLimit, Store};
 use wellspring_log::Clock;
 
 /// The first pause after a place that another process works on.
@@ -89,7 +89,7 @@ impl Schedule {
     }
 
     /// Takes a backup, and counts it.
-    fn attempt(&self) -> Outcome<()> {
+    fn attempt(&self) -> BackupResult<()> {
         let counts = &self.backups.counts;
         counts.running.store(1, Relaxed);
         let begun_us = self.clock.monotonic_us();
@@ -148,7 +148,7 @@ impl Schedule {
 
     /// The moment that the newest backup of this server shows, µs since 1970 UTC; 0 if there is
     /// none.
-    fn newest_us(&self) -> Outcome<u64> {
+    fn newest_us(&self) -> BackupResult<u64> {
         let Some(mut store) = self.destination.existing()? else { return Ok(0) };
         let newest = catalog::newest_with(&mut *store, &self.histories())?;
         Ok(newest.map_or(0, |manifest| manifest.taken_at_us))
@@ -181,7 +181,7 @@ impl Schedule {
 
     /// Refuses a place that has had backups of this server and has none now: a disk that is not
     /// mounted leaves an empty folder, and a backup in there is none.
-    fn refuse_another_place(&self) -> Outcome<()> {
+    fn refuse_another_place(&self) -> BackupResult<()> {
         if !self.known_place().is_some_and(|known| known.is_recorded()) {
             return Ok(());
         }
@@ -199,13 +199,13 @@ impl Schedule {
         Err(BackupError::NotFound { what })
     }
 
-    fn take(&self) -> Outcome<TakenBackup> {
+    fn take(&self) -> BackupResult<TakenBackup> {
         let config = &self.backups.config;
         self.refuse_another_place()?;
         let mut store = self.destination.create()?;
         let rate = Some(config.backup_bytes_per_s).filter(|&rate| rate > 0);
         let mut source = source(&self.node, &self.clock);
-        let taken = take(&mut source, &mut *store, &mut Pace::new(rate), &mut |_, _| ())?;
+        let taken = take(&mut source, &mut *store, &mut RateLimit::new(rate), &mut |_, _| ())?;
         self.remove_old(&mut *store);
         Ok(taken)
     }
@@ -294,7 +294,7 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut store = FolderStore::create(place).unwrap();
         let mut source = source(node, &clock);
-        take(&mut source, &mut store, &mut Pace::new(None), &mut |_, _| ()).unwrap();
+        take(&mut source, &mut store, &mut RateLimit::new(None), &mut |_, _| ()).unwrap();
     }
 
     #[test]

@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 use tokio::sync::watch;
-use wellspring_backup::Pace;
+use wellspring_backup::RateLimit;
 use wellspring_log::{Clock, Log, ScrubEnd, ScrubReport};
 
 /// Between two looks whether the server stops.
@@ -168,10 +168,10 @@ impl Scrubs {
 
     /// One pass over the data folder; a break if the server stops.
     fn pass(&self, scope: &Scope) -> ControlFlow<()> {
-        let mut pace = Pace::new(Some(self.bytes_per_s));
+        let mut rate_limit = RateLimit::new(Some(self.bytes_per_s));
         let mut bad_files = 0;
         let mut passed = |bytes| {
-            pace.pass(bytes);
+            rate_limit.throttle(bytes);
             self.counts.bytes.fetch_add(bytes, Relaxed);
             match *scope.stopping.borrow() {
                 true => ControlFlow::Break(()),

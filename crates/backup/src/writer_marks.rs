@@ -1,21 +1,20 @@
-//! What the writers of one place tell each other, by files of no content.
+//! Coordinates several writers of one store by empty files, called marks.
 //!
-//! A folder is locked, so it has one writer. An object store cannot be locked in a way that ends
-//! with its holder, so backups and prunings there are told apart by marks: each writer puts its own
-//! mark first and then looks for those of others. Of two writers, at least one sees the other. A
-//! pruning that sees a backup removes no segment; a backup that sees a pruning does not begin. The
-//! age of a mark is measured between times that the store itself gave to files, so no clock of a
-//! writer matters.
+//! A folder is locked, so it has one writer. An object store has no lock that ends with the process
+//! that holds it, so backups and prunings there use marks: each writer creates its own mark first
+//! and then looks for others. Of two writers, at least one sees the other. A pruning that sees a
+//! backup removes no segment; a backup that sees a pruning does not begin. The age of a mark is the
+//! difference of two times that the store itself assigned, so the writers' clocks do not matter.
 //!
-//! Marks outlive a process that is killed, so age decides: a `begun` counts for 7 days, a `pruning`
-//! for an hour, and a pruning stops by itself after 30 minutes. Before its manifest a backup checks
-//! that its mark and all its segments are still there. What remains: a backup of more than 7 days
-//! that loses its mark between that check and its manifest; a request to delete that takes more
-//! than half an hour; a store that ignores `If-None-Match`, where two backups of one second can get
-//! one name. If backups to a bucket always overlap, segments are never removed from it.
+//! Marks outlive a process that is killed, so they expire: a `begun` after 7 days, a `pruning`
+//! after an hour, and a pruning stops by itself after 30 minutes. Before it writes its manifest, a
+//! backup checks that its mark and all its segments still exist. Not covered: a backup of more than
+//! 7 days that loses its mark between that check and its manifest; a delete request that takes more
+//! than half an hour; a store that ignores `If-None-Match`, where two backups of the same second
+//! can get the same name. If backups to a bucket always overlap, its segments are never removed.
 
 use crate::catalog::Catalog;
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{Manifest, begun_file};
 use crate::store::{Claim, Store, put};
 use std::collections::HashMap;
@@ -23,13 +22,13 @@ use wellspring_format::segment::draw_salt;
 use wellspring_log::{Clock, SystemClock};
 
 const MINUTE_US: u64 = 60 * 1_000_000;
-/// No backup that was begun so long ago is under way, in a place with several writers.
+/// Age after which a backup counts as abandoned, in a store with several writers.
 pub(crate) const LONGEST_BACKUP_US: u64 = 7 * 24 * 60 * MINUTE_US;
-/// A pruning stops on its own after this time; the next one goes on.
+/// A pruning stops after this time; the next one continues.
 const LONGEST_PRUNING_US: u64 = 30 * MINUTE_US;
-/// No pruning that was begun so long ago is under way: it has stopped, and so has its last request.
+/// Age after which a pruning and its last request have ended.
 pub(crate) const PRUNING_ENDED_US: u64 = 60 * MINUTE_US;
-/// Names that are tried for one backup.
+/// Maximum number of names tried for one backup.
 const MOST_NAMES: usize = 100;
 
 fn is_pruning_mark(file: &str) -> bool {
@@ -37,32 +36,32 @@ fn is_pruning_mark(file: &str) -> bool {
 }
 
 /// The marks of prunings in a store.
-fn pruning_marks(store: &mut dyn Store) -> Outcome<Vec<String>> {
+fn pruning_marks(store: &mut dyn Store) -> BackupResult<Vec<String>> {
     let files = store.list("backups/")?.into_iter().map(|(file, _)| file);
     Ok(files.filter(|file| is_pruning_mark(file)).collect())
 }
 
-/// Whether `file` was written longer than `us` before `now`, the mark of the process itself; for
-/// a store with one writer, which is this process, that holds for every other file.
-fn is_older(store: &mut dyn Store, file: &str, now: &str, us: u64) -> Outcome<bool> {
+/// Whether `file` was written more than `us` before `now`, this process's own mark. True for every
+/// file of a store whose only writer is this process.
+fn is_older(store: &mut dyn Store, file: &str, now: &str, us: u64) -> BackupResult<bool> {
     let Some(shared) = store.shared() else { return Ok(true) };
     let (Some(written_us), Some(now_us)) = (shared.written_us(file)?, shared.written_us(now)?)
     else {
-        // Removed meanwhile; if that is the own mark, everything else has to count.
+        // Removed meanwhile; if it was the own mark, every other mark must count.
         return Ok(false);
     };
     Ok(now_us.saturating_sub(written_us) > us)
 }
 
-/// Marks a backup as begun, under a name that no other one has; `name_of` makes one that follows
-/// those in a catalog. Returns the name, and the backups there were before.
+/// Marks a backup as begun, under a unique name; `name_of` returns one that sorts after those in a
+/// catalog. Returns the name and the earlier backups.
 ///
 /// # Errors
 /// [`BackupError::Busy`] while another process removes old backups.
 pub(crate) fn begin_backup(
     store: &mut dyn Store,
     name_of: &dyn Fn(&Catalog) -> String,
-) -> Outcome<(String, Catalog)> {
+) -> BackupResult<(String, Catalog)> {
     for _ in 0..MOST_NAMES {
         let earlier = Catalog::of(store)?;
         let name = name_of(&earlier);
@@ -84,7 +83,7 @@ pub(crate) fn begin_backup(
     Err(BackupError::Busy(what))
 }
 
-fn refuse_pruning(store: &mut dyn Store, own_mark: &str) -> Outcome<()> {
+fn refuse_pruning(store: &mut dyn Store, own_mark: &str) -> BackupResult<()> {
     for other in pruning_marks(store)? {
         if !is_older(store, &other, own_mark, PRUNING_ENDED_US)? {
             let what = format!(
@@ -98,11 +97,11 @@ fn refuse_pruning(store: &mut dyn Store, own_mark: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks, before a backup counts as finished, that no other writer has removed anything of it.
+/// Checks, before a backup counts as finished, that no other writer has removed a file of it.
 ///
 /// # Errors
-/// [`BackupError::Busy`]; another attempt brings what is missing.
-pub(crate) fn check_begun(store: &mut dyn Store, manifest: &Manifest) -> Outcome<()> {
+/// [`BackupError::Busy`]; a retry adds the missing files.
+pub(crate) fn check_begun(store: &mut dyn Store, manifest: &Manifest) -> BackupResult<()> {
     if store.shared().is_none() {
         return Ok(());
     }
@@ -126,13 +125,13 @@ pub(crate) fn check_begun(store: &mut dyn Store, manifest: &Manifest) -> Outcome
     Ok(())
 }
 
-/// A pruning under way.
+/// A pruning in progress.
 pub(crate) struct Pruning {
     mark: String,
     begun_us: (u64, u64),
 }
 
-/// Time passed and time of day: a machine that sleeps stops only the first.
+/// Monotonic and wall-clock time: only the first stops while a machine is suspended.
 fn now_us() -> (u64, u64) {
     (SystemClock.monotonic_us(), SystemClock.wall_us())
 }
@@ -142,7 +141,7 @@ impl Pruning {
     ///
     /// # Errors
     /// [`BackupError`].
-    pub(crate) fn begin(store: &mut dyn Store) -> Outcome<Pruning> {
+    pub(crate) fn begin(store: &mut dyn Store) -> BackupResult<Pruning> {
         let mark = format!("backups/{:016x}.pruning", draw_salt());
         let begun_us = now_us();
         if store.shared().is_some() {
@@ -151,15 +150,19 @@ impl Pruning {
         Ok(Pruning { mark, begun_us })
     }
 
-    /// Whether an unfinished backup is not under way any more.
+    /// Whether an unfinished backup is no longer in progress.
     ///
     /// # Errors
     /// [`BackupError`].
-    pub(crate) fn is_abandoned(&self, store: &mut dyn Store, unfinished: &str) -> Outcome<bool> {
+    pub(crate) fn is_abandoned(
+        &self,
+        store: &mut dyn Store,
+        unfinished: &str,
+    ) -> BackupResult<bool> {
         is_older(store, &begun_file(unfinished), &self.mark, LONGEST_BACKUP_US)
     }
 
-    /// Whether there is time to remove another file.
+    /// Whether there is time left to remove another file.
     pub(crate) fn has_time(&self) -> bool {
         let now_us = now_us();
         let passed_us = now_us.0.saturating_sub(self.begun_us.0);
@@ -170,7 +173,7 @@ impl Pruning {
     ///
     /// # Errors
     /// [`BackupError`].
-    pub(crate) fn end(self, store: &mut dyn Store) -> Outcome<()> {
+    pub(crate) fn end(self, store: &mut dyn Store) -> BackupResult<()> {
         for other in pruning_marks(store)? {
             if other != self.mark && is_older(store, &other, &self.mark, PRUNING_ENDED_US)? {
                 store.remove(&other)?;

@@ -1,11 +1,11 @@
-//! A new history for a log that goes on without its last events: its folder was put back by a
-//! snapshot of its file system, which nothing in it tells, or its last segments are gone.
+//! Gives a log that has lost its last events another history: a snapshot of its file system was
+//! restored, which the folder does not show, or its last segments are missing.
 //!
-//! The first segment is written anew with another salt, from which the history derives. The log is
-//! opened first, because a snapshot of a disk is a power failure and may have left a torn end. A
-//! damaged log is refused: under another history no backup could mend it.
+//! The first segment is rewritten with another salt, from which the history is derived. The log is
+//! opened first, because a restored snapshot of a disk is like a power failure and may have a torn
+//! end. A damaged log is refused: under another history no backup could mend it.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,18 +32,17 @@ pub struct RenewedLog {
 }
 
 /// Gives the log in the folder `dir`, which no process may have open, another history. Its first
-/// segment is written anew with another salt, verified on the way, and gets its place with one
-/// rename. The next opening builds the index of that segment anew.
+/// segment is rewritten with another salt, verified at the same time, and replaced with one rename.
+/// The next opening rebuilds the index of that segment.
 ///
-/// The log may have lost its end: it goes on without the missing segments. The indexes that know
-/// of them are removed, once the log has another history; snapshots of views are the caller's.
+/// If the log has lost its end, it continues without the missing segments. Indexes that contain
+/// them are removed once the log has another history; snapshots of views are up to the caller.
 ///
 /// # Errors
 /// [`BackupError::InUse`] if a process has the log open; [`BackupError::Unfit`] if it is a copy of
-/// a shared log;
-/// [`BackupError::Damaged`] if anything in it is damaged. The log is unchanged then.
-pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
-    // The opening removes what a crash has left at the end.
+/// a shared log; [`BackupError::Damaged`] if the log is damaged. The log is unchanged then.
+pub fn renew_history(dir: &Path) -> BackupResult<RenewedLog> {
+    // Opening the log removes a torn end.
     let end = match Log::open(dir, Options::default()) {
         Ok(log) => {
             log.close();
@@ -53,7 +52,7 @@ pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
         Err(error) => return Err(of_opening(dir, error)),
     };
     // Under another history no earlier backup can mend it, and the index of the first segment,
-    // which goes, may cover others.
+    // which is removed, may cover other segments.
     let head = sound_head(dir)?;
     let storage = DiskStorage::existing(dir)
         .map_err(BackupError::io(format!("opening {}", dir.display())))?;
@@ -75,8 +74,8 @@ enum End {
     Lost,
 }
 
-/// The last position of a log that is intact up to there, whether or not it has lost its end.
-fn sound_head(dir: &Path) -> Outcome<Position> {
+/// The last position of an intact log, whether or not it has lost its end.
+fn sound_head(dir: &Path) -> BackupResult<Position> {
     let report = inspect::verify(dir, &mut |_, _| ()).map_err(|error| of_opening(dir, error))?;
     match report.damage.into_iter().next() {
         Some(damage) => Err(of_opening(dir, OpenError::Corrupt(damage))),
@@ -84,14 +83,14 @@ fn sound_head(dir: &Path) -> Outcome<Position> {
     }
 }
 
-/// Writes the first segment anew with another salt; returns the histories before and now.
-fn renew_first(dir: &Path) -> Outcome<(HistoryId, HistoryId)> {
+/// Rewrites the first segment with another salt; returns the old and the new history.
+fn renew_first(dir: &Path) -> BackupResult<(HistoryId, HistoryId)> {
     let path = dir.join(segment_name(1));
     let renewed = path.with_extension("seg.tmp");
     let histories = resalt(&path, &renewed)?;
     let placed = || -> io::Result<()> {
         fs::rename(&renewed, &path)?;
-        // It names the salt before; left where it is, the next opening would call it damaged.
+        // The index names the old salt, so the next opening would report it as damaged.
         match fs::remove_file(path.with_extension("idx")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -103,8 +102,8 @@ fn renew_first(dir: &Path) -> Outcome<(HistoryId, HistoryId)> {
 }
 
 /// Copies the first segment of a log, up to the end of its last batch, with another salt; returns
-/// the histories of the two.
-pub(crate) fn resalt(from: &Path, to: &Path) -> Outcome<(HistoryId, HistoryId)> {
+/// the old and the new history.
+pub(crate) fn resalt(from: &Path, to: &Path) -> BackupResult<(HistoryId, HistoryId)> {
     let dir = from.parent().unwrap_or(from);
     let name = from.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let writing = || BackupError::io(format!("writing {}", to.display()));
@@ -133,10 +132,10 @@ pub(crate) fn resalt(from: &Path, to: &Path) -> Outcome<(HistoryId, HistoryId)> 
     Ok((history_of_salt(before.salt), history_of_salt(salt)))
 }
 
-/// Removes the indexes that know of segments after the last one, the
-/// [mark](crate::mend::is_marked) of a mended end last: a run that was interrupted is repeated only
-/// while that is there. The opening builds the others.
-fn forget_lost_end(dir: &Path, head: Position) -> Outcome<()> {
+/// Removes the indexes that contain segments after the last one, and finally the
+/// [mark](crate::mend::is_marked) of a mended end: an interrupted run is repeated only while the
+/// mark exists. Opening the log rebuilds the other indexes.
+fn forget_lost_end(dir: &Path, head: Position) -> BackupResult<()> {
     let evidence = inspect::evidence_of_lost_end(dir).map_err(|error| of_opening(dir, error))?;
     for name in mark_last(evidence, head) {
         let path = dir.join(name);
@@ -149,7 +148,7 @@ fn forget_lost_end(dir: &Path, head: Position) -> Outcome<()> {
     Ok(())
 }
 
-/// These indexes in the order in which they are removed, for a log that ends at `head`.
+/// The order in which these indexes are removed, for a log that ends at `head`.
 fn mark_last(mut indexes: Vec<String>, head: Position) -> Vec<String> {
     let mark = index_name(head + 1);
     indexes.sort_by_key(|name| *name == mark);

@@ -1,8 +1,8 @@
-//! The end of a log that is mended, and what was recorded after the backup.
+//! Whether a mended log still has the events that were recorded after the backup.
 
-use super::course::{SegmentNeed, holds_another};
+use super::comparison::{SegmentNeed, holds_another};
 use super::segment_bases;
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
 use crate::store::Store;
 use std::collections::BTreeMap;
@@ -16,18 +16,19 @@ use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::LostEnd;
 use wellspring_types::Position;
 
-/// What has become of the events that were recorded after a backup, once segments are mended.
+/// The state of the events recorded after a backup, once segments are mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaterEvents {
-    /// They are in the files that are there.
+    /// They are in the remaining files.
     Kept,
     /// The end of the log comes from the backup, and whether events followed is unknown. The log
-    /// has to get [another history](crate::renew::renew_history), or it would give positions twice.
+    /// needs [another history](crate::new_history::renew_history), or it would assign positions
+    /// twice.
     Unknown,
 }
 
-/// What will have become of later events when segments with these needs are mended, in the folder
-/// of a log whose end is lost as this evidence says.
+/// The state of later events once these segments are mended. `lost_end` is the evidence, if any,
+/// that the log has lost its end.
 ///
 /// # Errors
 /// [`BackupError`]: the backup or the folder cannot be read, or the backup is damaged.
@@ -37,7 +38,7 @@ pub fn later_events(
     dir: &Path,
     needs: &BTreeMap<Position, SegmentNeed>,
     lost_end: Option<&LostEnd>,
-) -> Outcome<LaterEvents> {
+) -> BackupResult<LaterEvents> {
     let last = segment_bases(dir)?.last().copied().max(needs.keys().last().copied());
     let Some((base, need)) = last.and_then(|last| needs.get_key_value(&last)) else {
         return Ok(LaterEvents::Kept);
@@ -51,15 +52,14 @@ pub fn later_events(
     }
 }
 
-/// What the file of a damaged segment, the last of its log, tells of later events. Only intact
-/// batches are a sign that the damage ends before them. If the end of a file reads as zeros, what
-/// was there is unknown.
+/// Searches the file of a damaged segment, the last of its log, for later events. Only an intact
+/// batch shows that the damage ends before it. An end that reads as zeros shows nothing.
 fn later_in_file(
     store: &mut dyn Store,
     file: &str,
     segment: &SegmentBackup,
     dir: &Path,
-) -> Outcome<LaterEvents> {
+) -> BackupResult<LaterEvents> {
     let path = dir.join(segment_name(segment.base));
     let reading = || BackupError::io(format!("reading {}", path.display()));
     let mut own = File::open(&path).map_err(reading())?;
@@ -100,13 +100,13 @@ fn is_intact(file: &File, offset: u64, expected: &BatchHeader, salt: u64) -> boo
     header.as_ref() == Some(expected) && crc32c::crc32c(body) == expected.body_crc
 }
 
-/// Leaves evidence in the folder that the log may have had events after `head`, where it is going
-/// to end: an empty index. No server starts until the log has another history, should the machine
-/// stop on the way.
+/// Marks the folder of a log that is about to end at `head` and may have had later events, by an
+/// empty index. If the machine stops now, no server starts on the folder until the log has another
+/// history.
 ///
 /// # Errors
 /// [`BackupError::Io`].
-pub(super) fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
+pub(super) fn mark_lost_end(dir: &Path, head: Position) -> BackupResult<()> {
     let path = dir.join(index_name(head + 1));
     let mut options = File::options();
     let marked = options
@@ -119,8 +119,8 @@ pub(super) fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
     marked.map_err(BackupError::io(format!("writing {}", path.display())))
 }
 
-/// Whether the folder of a log that ends at `head` has the mark that mending leaves: its end is
-/// mended, and it lacks another history.
+/// Whether the folder of a log that ends at `head` has the mark of mending: its end is mended, and
+/// the log still needs another history.
 #[must_use]
 pub fn is_marked(dir: &Path, head: Position) -> bool {
     fs::symlink_metadata(dir.join(index_name(head + 1)))

@@ -1,10 +1,11 @@
-//! Whether a damaged log and a backup are of one course of events, and what the log lacks of it. A
-//! log that was rolled back and went on has the same history and other events.
+//! Compares a damaged log with a backup: whether both have the same events, and which segments of
+//! the log lack some. A log that was rolled back and appended to again has the same history id and
+//! different events.
 
 use super::segment_bases;
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
-use crate::renew::of_opening;
+use crate::new_history::of_opening;
 use crate::store::Store;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,32 +18,32 @@ use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::{OpenError, inspect};
 use wellspring_types::Position;
 
-/// Why a segment has to be mended.
+/// Why a segment must be mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentNeed {
-    /// Its file is gone.
+    /// Its file is missing.
     Missing,
     /// It ends before where it ends in the backup.
     Short,
-    /// What the backup has of it is damaged.
+    /// It is damaged within the part that the backup has.
     Damaged,
 }
 
-/// The segments of a log, by base, that lack something of what the backup has. Reads everything of
-/// the log that the backup has, too.
+/// The segments of a log, by base, that lack bytes of the backup. Reads the whole part of the log
+/// that the backup covers.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if what is intact of the log is not what the backup has; or another.
+/// [`BackupError::Unfit`] if an intact part of the log differs from the backup; or another.
 pub fn segment_needs(
     store: &mut dyn Store,
     log: &LogBackup,
     dir: &Path,
-) -> Outcome<BTreeMap<Position, SegmentNeed>> {
+) -> BackupResult<BTreeMap<Position, SegmentNeed>> {
     check_same_history(log, dir)?;
     for base in segment_bases(dir)? {
         let is_known = log.segments.iter().any(|segment| segment.base == base);
         if base <= log.head && !is_known {
-            return Err(other_course(&dir.join(segment_name(base)), base));
+            return Err(different_events(&dir.join(segment_name(base)), base));
         }
     }
     let mut needs = BTreeMap::new();
@@ -59,7 +60,7 @@ fn need_of(
     log: &LogBackup,
     segment: &SegmentBackup,
     dir: &Path,
-) -> Outcome<Option<SegmentNeed>> {
+) -> BackupResult<Option<SegmentNeed>> {
     let path = dir.join(segment_name(segment.base));
     let own = match File::open(&path) {
         Ok(own) => own,
@@ -79,7 +80,7 @@ fn need_of(
     if read.is_ok_and(is_whole) {
         return Ok(None);
     }
-    check_same_course(store, &segment.file(&log.history), segment, &path)?;
+    check_same_events(store, &segment.file(&log.history), segment, &path)?;
     match inspect::batches(dir, segment.base, &mut |_| ()) {
         Ok(found) if found.next < segment.next => Ok(Some(SegmentNeed::Short)),
         Ok(_) | Err(OpenError::Corrupt(_)) => Ok(Some(SegmentNeed::Damaged)),
@@ -87,12 +88,12 @@ fn need_of(
     }
 }
 
-/// Checks that the log in the folder has the history of the backup, if the folder tells which it
-/// has.
+/// Checks that the log in the folder has the history of the backup, if its history can still be
+/// read.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if it has another one.
-pub fn check_same_history(log: &LogBackup, dir: &Path) -> Outcome<()> {
+/// [`BackupError::Unfit`] if the histories differ.
+pub fn check_same_history(log: &LogBackup, dir: &Path) -> BackupResult<()> {
     let known = inspect::history(dir).map_err(|error| of_opening(dir, error))?;
     match known.map(|history| history.to_string()) {
         Some(history) if history != log.history => Err(BackupError::Unfit(format!(
@@ -105,21 +106,21 @@ pub fn check_same_history(log: &LogBackup, dir: &Path) -> Outcome<()> {
 }
 
 /// Checks that every intact batch of the file is the backup's.
-pub(super) fn check_same_course(
+pub(super) fn check_same_events(
     store: &mut dyn Store,
     file: &str,
     segment: &SegmentBackup,
     path: &Path,
-) -> Outcome<()> {
+) -> BackupResult<()> {
     let Ok(own) = File::open(path) else { return Ok(()) };
     let of_segment = |fault| BackupError::of_segment(file, fault);
     let mut reader = SegmentReader::begin(store.read(file)?, file, segment.base, segment.bytes)
         .map_err(of_segment)?;
     let salt = reader.header().salt;
     match header_of(&own) {
-        // Damage, too: the file is not this segment, of whatever course.
+        // Another segment under this name is damage, whichever events it has.
         Some(header) if header.base != segment.base => return Ok(()),
-        Some(header) if header.salt != salt => return Err(other_course(path, segment.base)),
+        Some(header) if header.salt != salt => return Err(different_events(path, segment.base)),
         _ => {}
     }
     while let Some(batch) = reader.next_batch().map_err(of_segment)? {
@@ -127,7 +128,7 @@ pub(super) fn check_same_course(
         let is_read = own.read_exact_at(&mut bytes, batch.offset).is_ok();
         let is_other = |header: BatchHeader| header != batch.header;
         if is_read && BatchHeader::decode(&bytes, salt).is_some_and(is_other) {
-            return Err(other_course(path, batch.header.first));
+            return Err(different_events(path, batch.header.first));
         }
     }
     Ok(())
@@ -140,13 +141,12 @@ fn header_of(file: &File) -> Option<SegmentHeader> {
     SegmentHeader::decode(&bytes).ok()
 }
 
-/// Whether the file under the name of the segment with this base holds another segment, so that
-/// nothing in it is what its name says.
+/// Whether the file named after the segment with this base holds another segment.
 pub(super) fn holds_another(file: &File, base: Position) -> bool {
     header_of(file).is_some_and(|header| header.base != base)
 }
 
-fn other_course(path: &Path, position: Position) -> BackupError {
+fn different_events(path: &Path, position: Position) -> BackupError {
     BackupError::Unfit(format!(
         "{} and the backup have different events at position {position}: it is a backup of another \
          log, or the log was rolled back after the backup, or before it",

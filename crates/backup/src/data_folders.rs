@@ -1,12 +1,10 @@
-//! Folders that a server keeps its data in, which nothing else may be written to, whatever links
-//! lead there.
+//! Data folders of servers, in which no backup may be written, also not through symlinks.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The folder of a log, or of a server's logs, that a path leads into, through links or not. A
-/// server takes every folder beside its logs for a log, and deletes what is in the folder of one
-/// with it.
+/// The folder of a log or of a server's logs that contains `path`, symlinks resolved. A server
+/// treats every folder beside its logs as a log, and deletes a log together with its folder.
 pub(crate) fn folder_of_logs(path: &Path) -> Option<PathBuf> {
     let is_log = |dir: &Path| dir.join("epoch").exists();
     let holds_logs = |dir: &Path| ["main", "system"].iter().any(|log| is_log(&dir.join(log)));
@@ -14,21 +12,22 @@ pub(crate) fn folder_of_logs(path: &Path) -> Option<PathBuf> {
     real.ancestors().find(|dir| is_log(dir) || holds_logs(dir)).map(Path::to_owned)
 }
 
-/// How one folder lies to another.
+/// Whether one folder contains another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
     /// Neither holds the other.
     Apart,
-    /// They are one folder.
+    /// They are the same folder.
     Same,
-    /// The first lies in the second.
+    /// The first is inside the second.
     Inside,
-    /// The first holds the second.
-    Around,
+    /// The first contains the second.
+    Contains,
 }
 
 impl Nesting {
-    /// How `place` lies to `folder`, through links or not. Neither has to exist.
+    /// Whether `place` equals, contains or is inside `folder`, symlinks resolved. Neither needs to
+    /// exist.
     #[must_use]
     pub fn of(place: &Path, folder: &Path) -> Nesting {
         let (Some(place), Some(folder)) = (real_path(place), real_path(folder)) else {
@@ -37,13 +36,13 @@ impl Nesting {
         match (place.starts_with(&folder), folder.starts_with(&place)) {
             (true, true) => Nesting::Same,
             (true, false) => Nesting::Inside,
-            (false, true) => Nesting::Around,
+            (false, true) => Nesting::Contains,
             (false, false) => Nesting::Apart,
         }
     }
 }
 
-/// Where a path leads. What does not exist yet leads nowhere else.
+/// The absolute path with symlinks resolved in the part that exists.
 fn real_path(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let resolved = |ancestor: &Path| Some((fs::canonicalize(ancestor).ok()?, ancestor.to_owned()));
@@ -93,8 +92,8 @@ mod tests {
             ("data", Nesting::Same),
             ("link/data/none/at/all", Nesting::Inside),
             ("link/data/none/..", Nesting::Same),
-            ("link", Nesting::Around),
-            ("", Nesting::Around),
+            ("link", Nesting::Contains),
+            ("", Nesting::Contains),
             ("real/data-backups", Nesting::Apart),
             ("link/none/../backups", Nesting::Apart),
             ("none", Nesting::Apart),
@@ -104,6 +103,6 @@ mod tests {
             }
         }
         assert_eq!(Nesting::of(&at("none/x"), &at("none")), Nesting::Inside);
-        assert_eq!(Nesting::of(&at("none"), &at("none/x")), Nesting::Around);
+        assert_eq!(Nesting::of(&at("none"), &at("none/x")), Nesting::Contains);
     }
 }
