@@ -1,9 +1,10 @@
 //! Connection errors, worded without passwords.
 
-use crate::options::OptionsError;
+use crate::options::{ConnectOptions, OptionsError};
 use std::error::Error as _;
-use std::fmt;
+use std::{fmt, io};
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 /// Why a node has no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum ConnectError {
         server: String,
         /// The error.
         reason: String,
+        /// Whether a retry may help.
+        retry: Retry,
     },
     /// The tables are not as expected.
     Schema(String),
@@ -32,22 +35,39 @@ pub enum Retry {
     DoesNot,
 }
 
-/// Errors of a server or connection that do not go away by themselves: wrong user or password,
-/// unknown database, a missing password, no TLS.
-const FOR_GOOD: &[&str] =
-    &["[28P01]", "[28000]", "[3D000]", "password missing", "server does not support TLS"];
+/// Errors that persist until an operator changes something: wrong user or password, unknown
+/// database.
+const PERMANENT: [SqlState; 3] = [
+    SqlState::INVALID_PASSWORD,
+    SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+    SqlState::INVALID_CATALOG_NAME,
+];
+
+impl Retry {
+    /// After an error of the server or connection.
+    fn after(error: &Error) -> Retry {
+        let is_permanent = match error.code() {
+            Some(code) => PERMANENT.contains(code),
+            // Of the connection itself. Any other cause is one of its terms: a missing password, a
+            // way to authenticate, or encryption that one side lacks.
+            None => error.source().is_some_and(|cause| !cause.is::<io::Error>()),
+        };
+        if is_permanent { Retry::DoesNot } else { Retry::MayHelp }
+    }
+}
 
 impl ConnectError {
+    /// An error of the server or the connection to it.
+    pub(crate) fn of_server(server: &ConnectOptions, error: &Error) -> ConnectError {
+        let (server, reason) = (server.to_string(), describe(error));
+        ConnectError::Server { server, reason, retry: Retry::after(error) }
+    }
+
     /// Whether a retry may help.
     #[must_use]
     pub fn retry(&self) -> Retry {
         match self {
-            ConnectError::Server { reason, .. } => {
-                match FOR_GOOD.iter().any(|said| reason.contains(said)) {
-                    true => Retry::DoesNot,
-                    false => Retry::MayHelp,
-                }
-            }
+            ConnectError::Server { retry, .. } => *retry,
             ConnectError::Options(_) | ConnectError::Schema(_) | ConnectError::System(_) => {
                 Retry::DoesNot
             }
@@ -59,7 +79,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConnectError::Options(error) => error.fmt(f),
-            ConnectError::Server { server, reason } => write!(f, "{server}: {reason}"),
+            ConnectError::Server { server, reason, .. } => write!(f, "{server}: {reason}"),
             ConnectError::Schema(reason) => f.write_str(reason),
             ConnectError::System(reason) => {
                 write!(
@@ -96,21 +116,4 @@ pub(crate) fn describe(error: &Error) -> String {
         source = cause.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_person_has_to_change_is_not_tried_again() {
-        let said = |reason: &str| {
-            ConnectError::Server { server: "postgres://x".into(), reason: reason.into() }.retry()
-        };
-        assert_eq!(said("error connecting to server: Connection refused"), Retry::MayHelp);
-        assert_eq!(said("the database system is starting up [57P03]"), Retry::MayHelp);
-        assert_eq!(said("database \"x\" does not exist [3D000]"), Retry::DoesNot);
-        assert_eq!(said("password authentication failed [28P01]"), Retry::DoesNot);
-        assert_eq!(ConnectError::Schema("newer".into()).retry(), Retry::DoesNot);
-    }
 }

@@ -1,7 +1,7 @@
 //! The connections of a node, one that reads and some that write: how they are opened, and their
 //! notifications.
 
-use crate::fault::{ConnectError, describe};
+use crate::fault::{ConnectError, Retry, describe};
 use crate::options::{ConnectOptions, Host};
 use crate::report::DurabilityReport;
 use crate::schema;
@@ -168,8 +168,7 @@ async fn open(
 ) -> Result<(Client, Task), ConnectError> {
     let config = config(options, &options.hosts, purpose);
     let (warnings, ended) = (Arc::clone(warnings), ended.clone());
-    let failed =
-        |error| ConnectError::Server { server: options.to_string(), reason: describe(&error) };
+    let failed = |error| ConnectError::of_server(options, &error);
     let (client, task) = match tls {
         None => {
             let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
@@ -192,10 +191,12 @@ pub(crate) async fn connect(
     tls: Option<&MakeRustls>,
 ) -> Result<Session, ConnectError> {
     let within = options.connect_timeout * 2;
-    let failed = |reason| ConnectError::Server { server: options.to_string(), reason };
     match tokio::time::timeout(within, connect_all(options, tls)).await {
         Ok(made) => made,
-        Err(_) => Err(failed(format!("no response within {} s", within.as_secs()))),
+        Err(_) => {
+            let reason = format!("no response within {} s", within.as_secs());
+            Err(ConnectError::Server { server: options.to_string(), reason, retry: Retry::MayHelp })
+        }
     }
 }
 
@@ -203,8 +204,7 @@ async fn connect_all(
     options: &ConnectOptions,
     tls: Option<&MakeRustls>,
 ) -> Result<Session, ConnectError> {
-    let failed =
-        |error| ConnectError::Server { server: options.to_string(), reason: describe(&error) };
+    let failed = |error| ConnectError::of_server(options, &error);
     let warnings = Arc::new(Warnings::default());
     let (tell_ended, ended) = unbounded_channel();
     let (first, first_task) = open(options, tls, "writes", &warnings, &tell_ended).await?;
@@ -223,13 +223,11 @@ async fn connect_all(
         let writer =
             Writer { client, statements: statements.map_err(failed)?, operations: Cell::new(0) };
         // After a failover, both the old primary and the new one may accept connections.
-        match writes_to == reads_from {
-            true => Ok(writer),
-            false => {
-                let reason = "two of its hosts accept writes; stop one of them".into();
-                Err(ConnectError::Server { server: options.to_string(), reason })
-            }
+        if writes_to == reads_from {
+            return Ok(writer);
         }
+        let reason = "two of its hosts accept writes; stop one of them".into();
+        Err(ConnectError::Server { server: options.to_string(), reason, retry: Retry::MayHelp })
     };
     let writers = try_join_all(clients.into_iter().map(prepare)).await?;
     let mut round_trip = Duration::ZERO;

@@ -2,7 +2,7 @@
 
 use crate::reader::Reader;
 use crate::server::{new_log, own_server};
-use wellspring_journal_postgres::{ConnectError, ConnectOptions, Durability, PostgresNode};
+use wellspring_journal_postgres::{ConnectError, ConnectOptions, Durability, PostgresNode, Retry};
 use wellspring_patience::Patience;
 
 #[test]
@@ -57,9 +57,11 @@ fn a_user_without_rights_or_password_is_told_and_no_password_is_shown() {
         patience.pause("the server loads its file again");
     };
     assert!(matches!(error, ConnectError::Server { .. }), "{error}");
+    assert_eq!(error.retry(), Retry::DoesNot, "a password is missing");
     let wrong = url.replace("s3cret", "wr0ng");
     let error =
         PostgresNode::connect(ConnectOptions::parse(&wrong).unwrap()).err().expect("refused");
+    assert_eq!(error.retry(), Retry::DoesNot, "{error}");
     let said = format!("{error} {error:?}");
     assert!(said.contains("password") && !said.contains("wr0ng"), "{said}");
     let node = PostgresNode::connect(ConnectOptions::parse(&url).unwrap()).expect("let in");
@@ -67,4 +69,6 @@ fn a_user_without_rights_or_password_is_told_and_no_password_is_shown() {
     assert!(!format!("{:?}", node.status()).contains("s3cret"));
     drop(node);
     server.down();
+    let gone = PostgresNode::connect(ConnectOptions::parse(&url).unwrap()).err();
+    assert_eq!(gone.expect("nothing listens").retry(), Retry::MayHelp);
 }
