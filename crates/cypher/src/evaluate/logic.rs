@@ -4,7 +4,7 @@ use super::{arithmetic, nested, text};
 use crate::context::{Context, LONG_LIST};
 use crate::error::{Detail, Error, Result};
 use crate::ir::{BinaryOperator, Comparison, Expression, for_each_child};
-use crate::value::{Standing, Value, compare, equals};
+use crate::value::{Value, ValueOrder, compare, equals};
 use std::cmp::Ordering;
 
 /// A truth value; `None` is null.
@@ -190,8 +190,8 @@ fn compared(comparison: Comparison, left: &Value, right: &Value) -> Option<bool>
         Comparison::GreaterOrEqual => Ordering::is_ge,
     };
     match compare(left, right) {
-        Standing::Ordered(order) => Some(wanted(order)),
-        Standing::NotANumber => Some(false),
-        Standing::Unknown => None,
+        ValueOrder::Ordered(order) => Some(wanted(order)),
+        ValueOrder::NotANumber => Some(false),
+        ValueOrder::Unknown => None,
     }
 }

@@ -349,7 +349,7 @@ proptest! {
         if equals(&a, &b) == Some(true) {
             prop_assert!(equivalent(&a, &b));
         }
-        if let crate::value::Standing::Ordered(compared) = compare(&a, &b) {
+        if let crate::value::ValueOrder::Ordered(compared) = compare(&a, &b) {
             prop_assert_eq!(compared, order(&a, &b));
         }
     }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// The relation between two values, from which `<`, `<=`, `>` and `>=` follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ValueOrder {
     /// The values are comparable.
     Ordered(Ordering),
     /// One is NaN: every comparison is false.
@@ -74,7 +74,7 @@ fn equal_maps(left: &Entries, right: &Entries) -> Option<bool> {
 }
 
 /// Compares `left` with `right` for `<`, `<=`, `>` and `>=`.
-pub fn compare(left: &Value, right: &Value) -> Standing {
+pub fn compare(left: &Value, right: &Value) -> ValueOrder {
     let order = match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => return number_order(a.partial_cmp(b)),
@@ -90,29 +90,29 @@ pub fn compare(left: &Value, right: &Value) -> Standing {
         (Value::LocalDateTime(a), Value::LocalDateTime(b)) => a.cmp(b),
         (Value::DateTime(a), Value::DateTime(b)) => cmp_instants(a, b),
         (Value::List(a), Value::List(b)) => return compare_lists(a, b),
-        _ => return Standing::Unknown,
+        _ => return ValueOrder::Unknown,
     };
-    Standing::Ordered(order)
+    ValueOrder::Ordered(order)
 }
 
-fn number_order(order: Option<Ordering>) -> Standing {
-    order.map_or(Standing::NotANumber, Standing::Ordered)
+fn number_order(order: Option<Ordering>) -> ValueOrder {
+    order.map_or(ValueOrder::NotANumber, ValueOrder::Ordered)
 }
 
 /// By the first elements that differ; a prefix of a list is less than the list.
-fn compare_lists(left: &[Value], right: &[Value]) -> Standing {
+fn compare_lists(left: &[Value], right: &[Value]) -> ValueOrder {
     related_lists(left, right).1
 }
 
 /// Whether two values are equal, and their relation, in one traversal of nested lists.
-fn related(left: &Value, right: &Value) -> (Option<bool>, Standing) {
+fn related(left: &Value, right: &Value) -> (Option<bool>, ValueOrder) {
     match (left, right) {
         (Value::List(a), Value::List(b)) => related_lists(a, b),
         _ => (equals(left, right), compare(left, right)),
     }
 }
 
-fn related_lists(left: &[Value], right: &[Value]) -> (Option<bool>, Standing) {
+fn related_lists(left: &[Value], right: &[Value]) -> (Option<bool>, ValueOrder) {
     let have_one_length = left.len() == right.len();
     let mut pairs = left.iter().zip(right);
     while let Some((a, b)) = pairs.next() {
@@ -122,11 +122,11 @@ fn related_lists(left: &[Value], right: &[Value]) -> (Option<bool>, Standing) {
             // Unknown, unless a later pair or the lengths tell that the lists differ.
             (None, _) => {
                 let differ = !have_one_length || all_equal(pairs) == Some(false);
-                return (if differ { Some(false) } else { None }, Standing::Unknown);
+                return (if differ { Some(false) } else { None }, ValueOrder::Unknown);
             }
         }
     }
-    (Some(have_one_length), Standing::Ordered(left.len().cmp(&right.len())))
+    (Some(have_one_length), ValueOrder::Ordered(left.len().cmp(&right.len())))
 }
 
 /// Exact even where a 64-bit float cannot represent the integer. `None` if the float is NaN.
@@ -182,16 +182,16 @@ mod tests {
     }
 
     /// The definition that `compare` follows; it traverses nested lists once for each level.
-    fn by_levels(left: &Value, right: &Value) -> Standing {
+    fn by_levels(left: &Value, right: &Value) -> ValueOrder {
         let (Value::List(a), Value::List(b)) = (left, right) else { return compare(left, right) };
         for (a, b) in a.iter().zip(b.iter()) {
             match equals(a, b) {
                 Some(true) => {}
                 Some(false) => return by_levels(a, b),
-                None => return Standing::Unknown,
+                None => return ValueOrder::Unknown,
             }
         }
-        Standing::Ordered(a.len().cmp(&b.len()))
+        ValueOrder::Ordered(a.len().cmp(&b.len()))
     }
 
     fn nested() -> impl Strategy<Value = Value> {
@@ -211,16 +211,16 @@ mod tests {
 
     #[test]
     fn nan_is_neither_less_nor_more_and_strings_are_not_compared_with_numbers() {
-        assert_eq!(compare(&Value::from(f64::NAN), &Value::from(1)), Standing::NotANumber);
-        assert_eq!(compare(&Value::from(f64::NAN), &Value::from("a")), Standing::Unknown);
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from(1)), ValueOrder::NotANumber);
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from("a")), ValueOrder::Unknown);
     }
 
     #[test]
     fn lists_are_compared_by_their_first_difference() {
         let (one, two, three) = (Value::from(1), Value::from(2), Value::from(3));
         let a = list(&[one.clone(), two]);
-        assert_eq!(compare(&a, &list(&[three, Value::Null])), Standing::Ordered(Ordering::Less));
-        assert_eq!(compare(&a, &list(&[one.clone(), Value::Null])), Standing::Unknown);
-        assert_eq!(compare(&a, &list(&[one])), Standing::Ordered(Ordering::Greater));
+        assert_eq!(compare(&a, &list(&[three, Value::Null])), ValueOrder::Ordered(Ordering::Less));
+        assert_eq!(compare(&a, &list(&[one.clone(), Value::Null])), ValueOrder::Unknown);
+        assert_eq!(compare(&a, &list(&[one])), ValueOrder::Ordered(Ordering::Greater));
     }
 }

@@ -9,7 +9,7 @@ mod order;
 mod path;
 mod text;
 
-pub use compare::{Standing, compare, equals};
+pub use compare::{ValueOrder, compare, equals};
 pub use convert::{from_property, to_property};
 pub use equivalence::{Distinct, DistinctMap, DistinctSet, equivalent, meets_by_hash};
 pub use nested::{List, MAX_DEPTH, Map, steps_of};
