@@ -32,8 +32,8 @@ pub const UNFINISHED: &str = "logs.restoring";
 pub enum HistoryChoice {
     /// A new one: consumers may have seen events that the restored log lacks.
     New,
-    /// The backup's. Valid only if nothing was appended after the backup, for example when a stopped
-    /// server moves to another machine. Refused if the store has later events.
+    /// The backup's. Valid only if nothing was appended after the backup, for example when a
+    /// stopped server moves to another machine. Refused if the store has later events.
     Kept,
 }
 

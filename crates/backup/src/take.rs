@@ -29,11 +29,11 @@ pub struct TakenBackup {
     pub copied_bytes: u64,
     /// Bytes reused from earlier backups in the store.
     pub reused_bytes: u64,
-    /// Logs of the plan that were deleted before all of their bytes were copied. The backup does not
-    /// contain them.
+    /// Logs of the plan that were deleted before all of their bytes were copied. The backup does
+    /// not contain them.
     pub deleted_logs: Vec<String>,
-    /// Logs, by name, that end before their end in an earlier backup of the same history. The backup
-    /// is complete: it contains them as they are now.
+    /// Logs, by name, that end before their end in an earlier backup of the same history. The
+    /// backup is complete: it contains them as they are now.
     pub lost_ends: Vec<(String, LostEnd)>,
     /// Earlier backups in the store whose manifests cannot be read.
     pub unreadable: Vec<UnreadableManifest>,
