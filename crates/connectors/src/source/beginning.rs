@@ -5,7 +5,7 @@
 //! of partition 0 is appended last, with the last of the others, and shows that all exist.
 
 use super::advance::{SourceAdvanced, StoredAdvance, unchanged_since};
-use super::intake::Lane;
+use super::intake::PartitionState;
 use super::interruption::Interruption;
 use super::origin::Origin;
 use crate::fault::{Fault, StopCode};
@@ -21,18 +21,18 @@ use wellspring_types::limits::MAX_EVENTS;
 ///
 /// # Errors
 /// An [`Interruption`].
-pub(super) fn lanes(
+pub(super) fn partition_states(
     log: &Log,
     cluster: &dyn Cluster,
     origin: &Origin,
     topic: &TopicDescription,
     start: StartAt,
-) -> Result<BTreeMap<i32, Lane>, Interruption> {
+) -> Result<BTreeMap<i32, PartitionState>, Interruption> {
     let newest = StoredAdvance::of_source(log, origin)?;
     if let Some(advance) = &newest.advance {
         require_same_topic(origin, advance)?;
     }
-    let mut lanes = BTreeMap::new();
+    let mut partitions = BTreeMap::new();
     let mut missing = Vec::new();
     let mut ranges = BTreeMap::new();
     for partition in 0..topic.partitions {
@@ -43,12 +43,15 @@ pub(super) fn lanes(
             Some(advance) => {
                 let next = advance.offset.saturating_add(1);
                 require_range(origin, partition, next, range)?;
-                lanes.insert(partition, Lane::new(origin, partition, next, stored.position));
+                partitions.insert(
+                    partition,
+                    PartitionState::new(origin, partition, next, stored.position),
+                );
             }
             None => missing.push(partition),
         }
     }
-    let has_begun = lanes.contains_key(&0);
+    let has_begun = partitions.contains_key(&0);
     let nexts = missing.into_iter().rev().map(|partition| {
         let range = ranges[&partition];
         let next = match start {
@@ -60,11 +63,11 @@ pub(super) fn lanes(
         (partition, next)
     });
     let nexts: Vec<(i32, i64)> = nexts.collect();
-    append_cursors(log, origin, &nexts, newest.position, &mut lanes)?;
-    for (partition, lane) in &mut lanes {
-        lane.end = ranges[partition].end;
+    append_cursors(log, origin, &nexts, newest.position, &mut partitions)?;
+    for (partition, state) in &mut partitions {
+        state.end = ranges[partition].end;
     }
-    Ok(lanes)
+    Ok(partitions)
 }
 
 /// Appends the first cursors of partitions, in this order.
@@ -73,7 +76,7 @@ fn append_cursors(
     origin: &Origin,
     nexts: &[(i32, i64)],
     mut newest: Position,
-    lanes: &mut BTreeMap<i32, Lane>,
+    partitions: &mut BTreeMap<i32, PartitionState>,
 ) -> Result<(), Interruption> {
     for nexts in nexts.chunks(MAX_EVENTS) {
         let mut events = EncodedEvents::new();
@@ -86,7 +89,7 @@ fn append_cursors(
         let appended = log.append(Append { events, condition, ..Append::default() })?;
         newest = appended.last;
         for ((partition, next), position) in nexts.iter().zip(appended.first..) {
-            lanes.insert(*partition, Lane::new(origin, *partition, *next, position));
+            partitions.insert(*partition, PartitionState::new(origin, *partition, *next, position));
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ const LAST_LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A partition being read.
-pub(super) struct Lane {
+pub(super) struct PartitionState {
     /// The next offset to read; records with lower offsets have been read.
     pub(super) next: i64,
     /// The partition's end at the last check.
@@ -47,10 +47,15 @@ pub(super) struct Lane {
     chunk: Chunk,
 }
 
-impl Lane {
+impl PartitionState {
     /// A partition read from an offset on, whose newest cursor has this position.
-    pub(super) fn new(origin: &Origin, partition: i32, next: i64, position: Position) -> Lane {
-        Lane {
+    pub(super) fn new(
+        origin: &Origin,
+        partition: i32,
+        next: i64,
+        position: Position,
+    ) -> PartitionState {
+        PartitionState {
             next,
             end: next,
             position,
@@ -104,7 +109,7 @@ pub(super) struct Intake {
     log: Log,
     origin: Origin,
     mapper: Mapper,
-    pub(super) lanes: BTreeMap<i32, Lane>,
+    pub(super) partitions: BTreeMap<i32, PartitionState>,
     rejects: Option<RejectStore>,
     /// Whether events get ids.
     with_ids: bool,
@@ -130,7 +135,7 @@ impl Intake {
             log,
             origin,
             mapper,
-            lanes: BTreeMap::new(),
+            partitions: BTreeMap::new(),
             rejects,
             with_ids,
             staged_bytes: 0,
@@ -144,7 +149,10 @@ impl Intake {
 
     /// Known number of records in the topic that have not been read.
     pub(super) fn records_behind(&self) -> u64 {
-        self.lanes.values().map(|lane| u64::try_from(lane.end - lane.next).unwrap_or(0)).sum()
+        self.partitions
+            .values()
+            .map(|state| u64::try_from(state.end - state.next).unwrap_or(0))
+            .sum()
     }
 
     /// Takes records, in order within each partition, and stages them all.
@@ -158,7 +166,7 @@ impl Intake {
                 self.flush(partition)?;
             }
         }
-        let filled = self.lanes.iter().filter(|(_, lane)| lane.chunk.records > 0);
+        let filled = self.partitions.iter().filter(|(_, state)| state.chunk.records > 0);
         let filled: Vec<i32> = filled.map(|(partition, _)| *partition).collect();
         for partition in filled {
             self.flush(partition)?;
@@ -172,23 +180,23 @@ impl Intake {
     /// Adds a record to its chunk; returns whether the chunk is full.
     fn push(&mut self, record: Record) -> Result<bool, Interruption> {
         let (partition, offset) = (record.partition, record.offset);
-        let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(false) };
-        if offset < lane.next {
+        let Some(state) = self.partitions.get_mut(&partition) else { return Ok(false) };
+        if offset < state.next {
             return Ok(false);
         }
         let rejects = self.rejects.as_ref();
         let pushed = match rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
             true => Err("the record was rejected before".into()),
             false => {
-                let ids = self.with_ids.then_some(&lane.ids);
-                self.mapper.push(&mut lane.chunk.events, &record, ids)
+                let ids = self.with_ids.then_some(&state.ids);
+                self.mapper.push(&mut state.chunk.events, &record, ids)
             }
         };
         match pushed {
-            Ok(bytes) => lane.chunk.bytes += bytes,
+            Ok(bytes) => state.chunk.bytes += bytes,
             Err(reason) if rejects.is_some() => {
-                lane.chunk.reject_bytes += record.value.as_ref().map_or(0, bytes::Bytes::len);
-                lane.chunk.rejects.push(Reject { record, reason: reason.into() });
+                state.chunk.reject_bytes += record.value.as_ref().map_or(0, bytes::Bytes::len);
+                state.chunk.rejects.push(Reject { record, reason: reason.into() });
             }
             Err(reason) => {
                 self.flush(partition)?;
@@ -200,20 +208,20 @@ impl Intake {
                 return Err(Fault::stop(StopCode::Rejected, detail).into());
             }
         }
-        if lane.chunk.records == 0 {
-            lane.chunk.first = offset;
+        if state.chunk.records == 0 {
+            state.chunk.first = offset;
         }
-        lane.chunk.records += 1;
-        lane.chunk.last = offset;
-        lane.next = offset + 1;
-        Ok(lane.chunk.is_full())
+        state.chunk.records += 1;
+        state.chunk.last = offset;
+        state.next = offset + 1;
+        Ok(state.chunk.is_full())
     }
 
     /// Stages a partition's chunk, its rejects first.
     fn flush(&mut self, partition: i32) -> Result<(), Interruption> {
-        let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(()) };
+        let Some(state) = self.partitions.get_mut(&partition) else { return Ok(()) };
         let Chunk { mut events, rejects, records, first, last, bytes, .. } =
-            std::mem::take(&mut lane.chunk);
+            std::mem::take(&mut state.chunk);
         if records == 0 {
             return Ok(());
         }
@@ -226,8 +234,8 @@ impl Intake {
         advance.push(&self.origin, &mut events).map_err(AppendError::from)?;
         let staged_bytes = events.byte_len();
         let query = self.origin.partition_query(SOURCE_ADVANCED, partition);
-        let condition = unchanged_since(query, lane.position);
-        let basis = Basis { setbacks: lane.setbacks, ..Basis::default() };
+        let condition = unchanged_since(query, state.position);
+        let basis = Basis { setbacks: state.setbacks, ..Basis::default() };
         let tell = self.tell.clone();
         let done = Box::new(move |outcome| {
             let answer =
@@ -237,11 +245,11 @@ impl Intake {
         });
         self.in_flight += 1;
         self.staged_bytes += staged_bytes;
-        lane.in_flight += 1;
+        state.in_flight += 1;
         match self.log.stage_on(basis, Append { events, condition, ..Append::default() }, done) {
             Staged::Placed { last, setbacks, .. } => {
-                lane.position = last;
-                lane.setbacks = Some(setbacks);
+                state.position = last;
+                state.setbacks = Some(setbacks);
             }
             // Refused, or about to be: later appends must not be staged on top of it.
             Staged::Answered | Staged::WaitsFor { .. } => {
@@ -308,10 +316,10 @@ impl Intake {
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(lane) = self.lanes.get_mut(&partition) {
-            lane.in_flight -= 1;
-            if lane.in_flight == 0 {
-                lane.setbacks = None;
+        if let Some(state) = self.partitions.get_mut(&partition) {
+            state.in_flight -= 1;
+            if state.in_flight == 0 {
+                state.setbacks = None;
             }
         }
         let counters = &self.status.counters;

@@ -1,6 +1,6 @@
 //! Moves records from a Kafka topic into a log, always starting from the cursors in the log.
 
-use super::beginning::{lanes, require_range};
+use super::beginning::{partition_states, require_range};
 use super::definition::SourceDefinition;
 use super::intake::Intake;
 use super::interruption::Interruption;
@@ -217,22 +217,22 @@ impl SourcePump {
         };
         let topic = cluster.topic(&definition.topic)?;
         let origin = Origin::new(name, *generation, &cluster.id()?, &definition.topic, topic.id)?;
-        let lanes = lanes(log, &*cluster, &origin, &topic, definition.start)?;
+        let partitions = partition_states(log, &*cluster, &origin, &topic, definition.start)?;
         let mut rejects = reject_log.clone().map(RejectStore::new);
         if let Some(rejects) = &mut rejects {
-            for (partition, lane) in &lanes {
-                rejects.load(&origin, *partition, lane.next - 1)?;
+            for (partition, state) in &partitions {
+                rejects.load(&origin, *partition, state.next - 1)?;
             }
         }
-        let newest = lanes.values().map(|lane| lane.position).max();
+        let newest = partitions.values().map(|state| state.position).max();
         self.status.set_position(self.status.position().max(newest.unwrap_or(0)));
         let starts: Vec<(i32, i64)> =
-            lanes.iter().map(|(partition, lane)| (*partition, lane.next)).collect();
+            partitions.iter().map(|(partition, state)| (*partition, state.next)).collect();
         let told = (Arc::clone(&self.status), Arc::clone(&self.control));
         let mapper = Mapper::new(definition);
         let mut intake =
             Intake::new(log.clone(), origin.clone(), mapper, rejects, self.with_ids, told);
-        intake.lanes = lanes;
+        intake.partitions = partitions;
         self.status.set_records_behind(intake.records_behind());
         let reader = cluster.reader(&definition.topic, &starts)?;
         // The reader has the topic as it was at opening, which is the cursors' topic unless it was
@@ -282,23 +282,23 @@ impl Attempt {
     fn look_at_topic(&mut self) -> Result<bool, Interruption> {
         let partitions = require_id(&*self.cluster, &self.origin.topic, self.topic_id)?;
         self.look_at_ends()?;
-        Ok(partitions as usize > self.intake.lanes.len())
+        Ok(partitions as usize > self.intake.partitions.len())
     }
 
     /// Updates the partitions' ends. A partition that starts after the next offset is no fault
     /// here: the reader may have passed transaction markers, which are not records.
     fn look_at_ends(&mut self) -> Result<(), Interruption> {
-        for (partition, lane) in &mut self.intake.lanes {
-            lane.end = self.cluster.offsets(&self.origin.topic, *partition)?.end;
+        for (partition, state) in &mut self.intake.partitions {
+            state.end = self.cluster.offsets(&self.origin.topic, *partition)?.end;
         }
         Ok(())
     }
 
     /// Reports a partition that no longer holds the next offset to read.
     fn require_ranges(&self) -> Result<(), Interruption> {
-        for (partition, lane) in &self.intake.lanes {
+        for (partition, state) in &self.intake.partitions {
             let range = self.cluster.offsets(&self.origin.topic, *partition)?;
-            require_range(&self.origin, *partition, lane.next, range)?;
+            require_range(&self.origin, *partition, state.next, range)?;
         }
         Ok(())
     }
