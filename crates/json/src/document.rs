@@ -1,12 +1,9 @@
 //! Whole documents and the fields of their objects, for readers of bodies.
 
-use crate::read::{Cursor, Fault, FaultKind};
-
-/// The result of reading.
-pub type Outcome<T> = Result<T, Box<Fault>>;
+use crate::read::{Cursor, Fault, FaultKind, ReadResult};
 
 /// Stores a field's value; a repeated field is a fault.
-pub fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> Outcome<()> {
+pub fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> ReadResult<()> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(Fault::new(at, FaultKind::Duplicate)),
@@ -14,25 +11,25 @@ pub fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> Outcome<()> {
 }
 
 /// The fault of a required field that is absent.
-pub fn missing<T>(field: &str, at: usize) -> Outcome<T> {
+pub fn missing<T>(field: &str, at: usize) -> ReadResult<T> {
     Err(Fault::of(field, at, FaultKind::Missing))
 }
 
 /// The fault of a field that this object does not have.
-pub fn unknown(at: usize, known: &'static str) -> Outcome<()> {
+pub fn unknown(at: usize, known: &'static str) -> ReadResult<()> {
     Err(Fault::new(at, FaultKind::Unknown(known)))
 }
 
 /// A fault that breaks a rule of the field itself.
-pub fn rule<T>(at: usize, rule: impl Into<String>) -> Outcome<T> {
+pub fn rule<T>(at: usize, rule: impl Into<String>) -> ReadResult<T> {
     Err(Fault::new(at, FaultKind::Rule(rule.into())))
 }
 
 /// Reads a whole document with `read` and makes sure nothing follows.
 pub fn document<'a, T>(
     body: &'a [u8],
-    read: impl FnOnce(&mut Cursor<'a>) -> Outcome<T>,
-) -> Outcome<T> {
+    read: impl FnOnce(&mut Cursor<'a>) -> ReadResult<T>,
+) -> ReadResult<T> {
     let mut cursor = Cursor::new(body)?;
     let value = read(&mut cursor)?;
     cursor.end()?;

@@ -15,10 +15,10 @@ mod trusted;
 mod write;
 
 pub use answer::{Rfc3339, to_json};
-pub use document::{Outcome, document, missing, once, rule, unknown};
+pub use document::{document, missing, once, rule, unknown};
 pub use encoding::{base64_fault, is_wide, without_mark};
 pub use pointer::{Pointer, PointerFault};
 pub use query::{push_query, read_items, read_query, read_texts};
-pub use read::{Cursor, Fault, FaultKind, MAX_DEPTH, shown_name};
+pub use read::{Cursor, Fault, FaultKind, MAX_DEPTH, ReadResult, shown_name};
 pub use trusted::{TrustedCursor, string_is};
 pub use write::{push_list, push_lossy, push_string, push_tags, push_u64};

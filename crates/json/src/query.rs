@@ -1,7 +1,7 @@
 //! Queries over types and tags as JSON: the only reader and the only writer.
 
-use crate::document::{Outcome, once, unknown};
-use crate::read::{Cursor, Fault};
+use crate::document::{once, unknown};
+use crate::read::{Cursor, Fault, ReadResult};
 use crate::write::{push_list, push_string};
 use wellspring_types::{Query, QueryItem, limits};
 
@@ -9,7 +9,7 @@ use wellspring_types::{Query, QueryItem, limits};
 ///
 /// # Errors
 /// The field at fault.
-pub fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
+pub fn read_query(value: &mut Cursor<'_>) -> ReadResult<Query> {
     let start = value.at();
     let mut items = None;
     value.object(|key, value| {
@@ -29,7 +29,7 @@ pub fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
 ///
 /// # Errors
 /// The field at fault.
-pub fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
+pub fn read_items(value: &mut Cursor<'_>) -> ReadResult<Vec<QueryItem>> {
     let mut items = Vec::new();
     value.array(|_, value| {
         let (mut types, mut tags) = (None, None);
@@ -55,7 +55,7 @@ pub fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
 ///
 /// # Errors
 /// The field at fault.
-pub fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
+pub fn read_texts(value: &mut Cursor<'_>, most: usize) -> ReadResult<Vec<String>> {
     let mut texts = Vec::new();
     if value.null()? {
         return Ok(texts);

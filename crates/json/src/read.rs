@@ -119,7 +119,8 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-type Outcome<T> = Result<T, Box<Fault>>;
+/// The result of reading.
+pub type ReadResult<T> = Result<T, Box<Fault>>;
 
 /// Bytes with a meaning in a string: its end, an escape, what must be escaped.
 static SPECIAL: [bool; 256] = {
@@ -145,7 +146,7 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the start of `bytes`, which must be valid UTF-8.
-    pub fn new(bytes: &'a [u8]) -> Outcome<Cursor<'a>> {
+    pub fn new(bytes: &'a [u8]) -> ReadResult<Cursor<'a>> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Cursor::of_text(text)),
             Err(_) if is_wide(bytes) => Err(Fault::new(0, FaultKind::Syntax(NOT_WIDE))),
@@ -165,7 +166,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    fn syntax<T>(&self, expected: &'static str) -> Outcome<T> {
+    fn syntax<T>(&self, expected: &'static str) -> ReadResult<T> {
         if is_wide(self.bytes) {
             return Err(Fault::new(0, FaultKind::Syntax(NOT_WIDE)));
         }
@@ -185,7 +186,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the next value is `null`, which is consumed then.
-    pub fn null(&mut self) -> Outcome<bool> {
+    pub fn null(&mut self) -> ReadResult<bool> {
         if self.peek() == Some(b'n') { self.word(b"null").map(|()| true) } else { Ok(false) }
     }
 
@@ -195,14 +196,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Nothing but white space may follow.
-    pub fn end(&mut self) -> Outcome<()> {
+    pub fn end(&mut self) -> ReadResult<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => self.syntax("the end of the document"),
         }
     }
 
-    fn word(&mut self, word: &'static [u8]) -> Outcome<()> {
+    fn word(&mut self, word: &'static [u8]) -> ReadResult<()> {
         if self.bytes[self.at..].starts_with(word) {
             self.at += word.len();
             return Ok(());
@@ -217,7 +218,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The fault of a next value of the wrong type.
-    pub fn wrong<T>(&mut self, expected: &'static str) -> Outcome<T> {
+    pub fn wrong<T>(&mut self, expected: &'static str) -> ReadResult<T> {
         let found = match self.peek() {
             Some(b'{') => "an object",
             Some(b'[') => "an array",
@@ -233,8 +234,8 @@ impl<'a> Cursor<'a> {
     /// An object: `field` gets each key and must read its value. Faults are put under the key.
     pub fn object(
         &mut self,
-        mut field: impl FnMut(&str, &mut Cursor<'a>) -> Outcome<()>,
-    ) -> Outcome<()> {
+        mut field: impl FnMut(&str, &mut Cursor<'a>) -> ReadResult<()>,
+    ) -> ReadResult<()> {
         if self.peek() != Some(b'{') {
             return self.wrong("an object");
         }
@@ -267,8 +268,8 @@ impl<'a> Cursor<'a> {
     /// An array: `element` gets each index and must read the element.
     pub fn array(
         &mut self,
-        mut element: impl FnMut(usize, &mut Cursor<'a>) -> Outcome<()>,
-    ) -> Outcome<()> {
+        mut element: impl FnMut(usize, &mut Cursor<'a>) -> ReadResult<()>,
+    ) -> ReadResult<()> {
         if self.peek() != Some(b'[') {
             return self.wrong("an array");
         }
@@ -292,7 +293,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A string, borrowed if it holds no escapes.
-    pub fn string(&mut self) -> Outcome<Cow<'a, str>> {
+    pub fn string(&mut self) -> ReadResult<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return self.wrong("a string");
         }
@@ -300,7 +301,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A string; the cursor is on its opening quote.
-    fn text(&mut self) -> Outcome<Cow<'a, str>> {
+    fn text(&mut self) -> ReadResult<Cow<'a, str>> {
         let start = self.at + 1;
         let escaped = self.skip_text()?;
         // Both ends are ASCII quotes, so no character is cut.
@@ -309,7 +310,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a string and tells whether it contains escapes.
-    fn skip_text(&mut self) -> Outcome<bool> {
+    fn skip_text(&mut self) -> ReadResult<bool> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -334,7 +335,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn skip_escape(&mut self) -> Outcome<()> {
+    fn skip_escape(&mut self) -> ReadResult<()> {
         match self.bytes.get(self.at) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 1;
@@ -353,7 +354,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An unsigned integer.
-    pub fn u64(&mut self) -> Outcome<u64> {
+    pub fn u64(&mut self) -> ReadResult<u64> {
         if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
             return self.wrong("a non-negative integer");
         }
@@ -368,7 +369,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `true` or `false`.
-    pub fn boolean(&mut self) -> Outcome<bool> {
+    pub fn boolean(&mut self) -> ReadResult<bool> {
         let word: &[u8] = if self.next_is(b't') { b"true" } else { b"false" };
         if self.peek().is_none() || !self.is_at(word) {
             return self.wrong("true or false");
@@ -378,7 +379,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Any value, as its original bytes.
-    pub fn raw(&mut self) -> Outcome<&'a [u8]> {
+    pub fn raw(&mut self) -> ReadResult<&'a [u8]> {
         self.skip_space();
         let start = self.at;
         self.skip_value()?;
@@ -386,7 +387,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips one value. Iterative: each level of nesting costs one bit.
-    fn skip_value(&mut self) -> Outcome<()> {
+    fn skip_value(&mut self) -> ReadResult<()> {
         let mut objects = [0u64; MAX_DEPTH / 64];
         let mut depth = 0usize;
         let in_object = |objects: &[u64], depth: usize| {
@@ -440,7 +441,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn skip_key(&mut self) -> Outcome<()> {
+    fn skip_key(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'"') {
             return self.syntax("a field name in quotes");
         }
@@ -452,7 +453,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn skip_scalar(&mut self) -> Outcome<()> {
+    fn skip_scalar(&mut self) -> ReadResult<()> {
         match self.peek() {
             Some(b'"') => self.skip_text().map(|_| ()),
             Some(b't') => self.word(b"true"),
@@ -463,7 +464,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn skip_number(&mut self) -> Outcome<()> {
+    fn skip_number(&mut self) -> ReadResult<()> {
         if self.bytes.get(self.at) == Some(&b'-') {
             self.at += 1;
         }
@@ -485,7 +486,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Outcome<()> {
+    fn digits(&mut self) -> ReadResult<()> {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
@@ -495,7 +496,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// Resolves the escapes of a string, which must be well-formed. `at` is its offset.
-fn unescape(text: &str, at: usize) -> Outcome<String> {
+fn unescape(text: &str, at: usize) -> ReadResult<String> {
     let lone = || Fault::new(at, FaultKind::Rule("contains half of a surrogate pair".into()));
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -540,7 +541,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
-    fn raw(document: &[u8]) -> Outcome<Vec<u8>> {
+    fn raw(document: &[u8]) -> ReadResult<Vec<u8>> {
         let mut cursor = Cursor::new(document)?;
         let value = cursor.raw()?.to_vec();
         cursor.end()?;

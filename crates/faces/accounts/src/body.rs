@@ -3,12 +3,10 @@
 use wellspring_host::access::token;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::identity::{AccountName, Grant, Grants, Label, Role};
-use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
+use wellspring_host::wire::json::{Cursor, Fault, FaultKind, ReadResult};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::percent_decode;
 use zeroize::Zeroizing;
-
-type Outcome<T> = Result<T, Box<Fault>>;
 
 /// Largest body, in bytes: room for the longest password with every character escaped, and for the
 /// most roles.
@@ -30,7 +28,7 @@ pub(super) struct Login {
 }
 
 /// Parses the body of `POST /auth/token` as JSON.
-pub(super) fn read_login(body: &[u8]) -> Outcome<Login> {
+pub(super) fn read_login(body: &[u8]) -> ReadResult<Login> {
     const KNOWN: &str = "username, password, grant_type, expires_in_s, roles";
     document(body, |cursor| {
         let start = cursor.at();
@@ -53,7 +51,7 @@ pub(super) fn read_login(body: &[u8]) -> Outcome<Login> {
     })
 }
 
-fn read_grant_type(value: &mut Cursor<'_>) -> Outcome<()> {
+fn read_grant_type(value: &mut Cursor<'_>) -> ReadResult<()> {
     let at = value.at();
     if value.string()? == "password" { Ok(()) } else { rule(at, "must be \"password\"") }
 }
@@ -62,7 +60,7 @@ fn read_grant_type(value: &mut Cursor<'_>) -> Outcome<()> {
 ///
 /// # Errors
 /// The field at fault.
-pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
+pub(super) fn read_login_form(body: &[u8]) -> ReadResult<Login> {
     let (mut username, mut password, mut grant_type) = (None, None, None);
     let (mut life_s, mut roles) = (None, None);
     let text = std::str::from_utf8(body).unwrap_or_default();
@@ -99,7 +97,7 @@ pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
     Ok(Login { username, password, life_s, roles: roles.flatten() })
 }
 
-fn parse_life(text: &str) -> Outcome<u64> {
+fn parse_life(text: &str) -> ReadResult<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(seconds @ 1..=token::MAX_LIFE_S) if digits => Ok(seconds),
@@ -108,7 +106,7 @@ fn parse_life(text: &str) -> Outcome<u64> {
 }
 
 /// A scope is empty, `default`, or roles separated by spaces.
-fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
+fn parse_scope(text: &str) -> ReadResult<Option<Grants>> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     if words.is_empty() || words == ["default"] {
         return Ok(None);
@@ -119,16 +117,16 @@ fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
 }
 
 /// Reads `{"everywhere"?}`.
-pub(super) fn read_logout(body: &[u8]) -> Outcome<bool> {
+pub(super) fn read_logout(body: &[u8]) -> ReadResult<bool> {
     read_one_flag(body, "everywhere")
 }
 
 /// Reads `{"retire"?}`.
-pub(super) fn read_rotate(body: &[u8]) -> Outcome<bool> {
+pub(super) fn read_rotate(body: &[u8]) -> ReadResult<bool> {
     read_one_flag(body, "retire")
 }
 
-fn read_one_flag(body: &[u8], name: &'static str) -> Outcome<bool> {
+fn read_one_flag(body: &[u8], name: &'static str) -> ReadResult<bool> {
     document(body, |cursor| {
         let mut flag = None;
         cursor.object(|key, value| {
@@ -147,7 +145,7 @@ pub(super) struct NewAccount {
 }
 
 /// Parses the body of `POST /v1/accounts`.
-pub(super) fn read_account(body: &[u8]) -> Outcome<NewAccount> {
+pub(super) fn read_account(body: &[u8]) -> ReadResult<NewAccount> {
     const KNOWN: &str = "name, password, roles";
     document(body, |cursor| {
         let start = cursor.at();
@@ -175,7 +173,7 @@ pub(super) struct AccountChange {
 }
 
 /// Parses the body of `PATCH /v1/accounts/{name}`.
-pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
+pub(super) fn read_change(body: &[u8]) -> ReadResult<AccountChange> {
     const KNOWN: &str = "roles, enabled";
     document(body, |cursor| {
         let start = cursor.at();
@@ -203,7 +201,7 @@ pub(super) struct NewPassword {
 }
 
 /// Parses the body of `PUT /v1/accounts/{name}/password`.
-pub(super) fn read_password(body: &[u8]) -> Outcome<NewPassword> {
+pub(super) fn read_password(body: &[u8]) -> ReadResult<NewPassword> {
     const KNOWN: &str = "password, current";
     document(body, |cursor| {
         let start = cursor.at();
@@ -235,7 +233,7 @@ impl End {
     ///
     /// # Errors
     /// It is in the past.
-    pub(super) fn at_us(self, now_us: u64) -> Outcome<u64> {
+    pub(super) fn at_us(self, now_us: u64) -> ReadResult<u64> {
         match self {
             End::In(seconds) => Ok(now_us.saturating_add(seconds * 1_000_000)),
             End::At(moment_us) if moment_us > now_us => Ok(moment_us),
@@ -254,7 +252,7 @@ pub(super) struct NewKey {
 }
 
 /// Parses the body of `POST /v1/keys`.
-pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
+pub(super) fn read_key(body: &[u8]) -> ReadResult<NewKey> {
     const KNOWN: &str = "label, role, log, expires_at, expires_in_s, account";
     document(body, |cursor| {
         let start = cursor.at();
@@ -288,7 +286,7 @@ pub(super) struct Rotation {
 }
 
 /// Parses the body of `POST /v1/keys/{id}/rotate`.
-pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
+pub(super) fn read_rotation(body: &[u8]) -> ReadResult<Rotation> {
     const KNOWN: &str = "overlap_s, expires_at, expires_in_s";
     document(body, |cursor| {
         let start = cursor.at();
@@ -314,7 +312,7 @@ struct KeyExpiry {
 }
 
 impl KeyExpiry {
-    fn read(&mut self, key: &str, value: &mut Cursor<'_>) -> Outcome<()> {
+    fn read(&mut self, key: &str, value: &mut Cursor<'_>) -> ReadResult<()> {
         let at = value.at();
         if key == "expires_in_s" {
             return once(&mut self.in_s, at, read_seconds(value, 1, MAX_KEY_LIFE_S)?);
@@ -325,7 +323,7 @@ impl KeyExpiry {
         }
     }
 
-    fn one(&self, start: usize) -> Outcome<Option<End>> {
+    fn one(&self, start: usize) -> ReadResult<Option<End>> {
         match (self.at_us, self.in_s) {
             (Some(_), Some(_)) => {
                 let rule = "cannot be combined with expires_at; remove one of them".to_owned();
@@ -338,21 +336,21 @@ impl KeyExpiry {
     }
 }
 
-fn read_secret(value: &mut Cursor<'_>) -> Outcome<Zeroizing<String>> {
+fn read_secret(value: &mut Cursor<'_>) -> ReadResult<Zeroizing<String>> {
     value.string().map(|text| Zeroizing::new(text.into_owned()))
 }
 
-fn read_name(value: &mut Cursor<'_>) -> Outcome<AccountName> {
+fn read_name(value: &mut Cursor<'_>) -> ReadResult<AccountName> {
     let at = value.at();
     AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
-fn read_label(value: &mut Cursor<'_>) -> Outcome<Label> {
+fn read_label(value: &mut Cursor<'_>) -> ReadResult<Label> {
     let at = value.at();
     Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
-fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
+fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> ReadResult<u64> {
     let at = value.at();
     match value.u64()? {
         seconds if (least..=most).contains(&seconds) => Ok(seconds),
@@ -364,7 +362,7 @@ fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
 const ROLE_RULE: &str = "must be reader, writer, operator or admin, followed by a colon and the \
                          log's name for a single log: writer:orders";
 
-fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
+fn read_roles(value: &mut Cursor<'_>) -> ReadResult<Grants> {
     let at = value.at();
     let mut grants = Vec::new();
     value.array(|_, value| {
@@ -378,7 +376,7 @@ fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
     Grants::new(grants).or_else(|fault| rule(at, format!("are invalid: {fault}")))
 }
 
-fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
+fn read_role(value: &mut Cursor<'_>) -> ReadResult<Role> {
     let at = value.at();
     match Role::parse(&value.string()?) {
         Some(role) => Ok(role),
@@ -388,7 +386,7 @@ fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
     }
 }
 
-fn read_log(value: &mut Cursor<'_>) -> Outcome<String> {
+fn read_log(value: &mut Cursor<'_>) -> ReadResult<String> {
     let at = value.at();
     let log = value.string()?;
     if wellspring_host::names::is_name(&log) {

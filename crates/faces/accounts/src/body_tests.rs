@@ -1,6 +1,6 @@
 use super::*;
 
-fn field<T>(read: Outcome<T>) -> String {
+fn field<T>(read: ReadResult<T>) -> String {
     read.err().map(|fault| fault.field).unwrap_or_else(|| "no fault".to_owned())
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339, push_rfc3339};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::json::{
-    Cursor, Fault, FaultKind, Outcome, base64_fault, document, missing, once, push_string,
+    Cursor, Fault, FaultKind, ReadResult, base64_fault, document, missing, once, push_string,
     push_tags, push_u64, rule, unknown,
 };
 use wellspring_json::read_query;
@@ -62,12 +62,12 @@ pub(crate) enum RecordedTimes {
 }
 
 /// The fault of a field that excludes another one.
-fn beside<T>(at: usize, other: &'static str) -> Outcome<T> {
+fn beside<T>(at: usize, other: &'static str) -> ReadResult<T> {
     Err(Fault::new(at, FaultKind::Beside(other)))
 }
 
 /// A body of `POST …/append`.
-pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> Outcome<Append> {
+pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<Append> {
     const KNOWN: &str = "events, condition, ack, fence";
     document(body, |cursor| {
         let start = cursor.at();
@@ -97,7 +97,7 @@ pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> Outcome<Append
     })
 }
 
-fn read_ack(value: &mut Cursor<'_>) -> Outcome<Ack> {
+fn read_ack(value: &mut Cursor<'_>) -> ReadResult<Ack> {
     let at = value.at();
     match &*value.string()? {
         "durable" => Ok(Ack::Durable),
@@ -106,7 +106,7 @@ fn read_ack(value: &mut Cursor<'_>) -> Outcome<Ack> {
     }
 }
 
-fn read_fence(value: &mut Cursor<'_>) -> Outcome<Fence> {
+fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
     let start = value.at();
     let (mut lease, mut token) = (None, None);
     value.object(|key, value| {
@@ -128,7 +128,7 @@ fn read_events<'a>(
     value: &mut Cursor<'a>,
     (style, kept): (Style, KeptInLog),
     room: usize,
-) -> Outcome<EncodedEvents> {
+) -> ReadResult<EncodedEvents> {
     let at = value.at();
     let mut encoded = EncodedEvents::with_capacity(room);
     let mut reader = EventReader::keeping(kept);
@@ -190,7 +190,7 @@ impl<'a> EventReader<'a> {
         value: &mut Cursor<'a>,
         style: Style,
         out: &mut EncodedEvents,
-    ) -> Outcome<()> {
+    ) -> ReadResult<()> {
         let (start, kept) = (value.at(), self.kept);
         self.tags.clear();
         self.metadata.clear();
@@ -270,7 +270,7 @@ impl<'a> EventReader<'a> {
     }
 
     /// Reads a recording time, and what of it an event is to be stored with: 0, unless it is kept.
-    fn read_time(times: RecordedTimes, value: &mut Cursor<'a>) -> Outcome<(Cow<'a, str>, u64)> {
+    fn read_time(times: RecordedTimes, value: &mut Cursor<'a>) -> ReadResult<(Cow<'a, str>, u64)> {
         let at = value.at();
         let time = value.string()?;
         // A record with the time 0 wants none.
@@ -285,7 +285,7 @@ impl<'a> EventReader<'a> {
     }
 
     /// Adds the tags of a list to those of the event.
-    fn read_tags(&mut self, style: Style, value: &mut Cursor<'a>) -> Outcome<()> {
+    fn read_tags(&mut self, style: Style, value: &mut Cursor<'a>) -> ReadResult<()> {
         let (list, folded) = (&mut self.tags, &mut self.folded);
         value.array(|_, tag| {
             let tag = tag.string()?;
@@ -298,7 +298,7 @@ impl<'a> EventReader<'a> {
         })
     }
 
-    fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {
+    fn read_metadata(&mut self, value: &mut Cursor<'a>) -> ReadResult<()> {
         if value.null()? {
             return Ok(());
         }
@@ -319,7 +319,7 @@ fn read_data<'a>(
     field: &str,
     value: &mut Cursor<'a>,
     data: &mut Option<(Cow<'a, [u8]>, DataKind)>,
-) -> Outcome<()> {
+) -> ReadResult<()> {
     let at = value.at();
     let was = data.as_ref().map(|(_, kind)| *kind);
     match (field, was) {
@@ -335,7 +335,7 @@ fn read_data<'a>(
 }
 
 /// A payload given as a string: its bytes are kept, and whether they are JSON.
-fn read_text_data<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+fn read_text_data<'a>(value: &mut Cursor<'a>) -> ReadResult<(Cow<'a, [u8]>, DataKind)> {
     let bytes = match value.string()? {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -346,7 +346,7 @@ fn read_text_data<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKin
     Ok((bytes, if is_json { DataKind::Json } else { DataKind::Binary }))
 }
 
-fn read_base64<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+fn read_base64<'a>(value: &mut Cursor<'a>) -> ReadResult<(Cow<'a, [u8]>, DataKind)> {
     let at = value.at();
     match BASE64.decode(value.string()?.as_bytes()) {
         Ok(bytes) => Ok((Cow::Owned(bytes), DataKind::Binary)),
@@ -354,7 +354,7 @@ fn read_base64<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)>
     }
 }
 
-fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
+fn read_id(value: &mut Cursor<'_>) -> ReadResult<EventId> {
     let at = value.at();
     match EventId::parse(&value.string()?) {
         Some(id) => Ok(id),
@@ -364,7 +364,7 @@ fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
 
 /// A condition. Without any clause no event of the log may match; with only `failIfExists` only
 /// that is judged, unless `after` is given.
-pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<AppendCondition> {
+pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> ReadResult<AppendCondition> {
     let (mut matching, mut after, mut existing) = (None, None, None);
     value.object(|key, value| {
         let at = value.at();
@@ -401,7 +401,7 @@ pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<Ap
 }
 
 /// A position; in the dialects it may be a string of digits.
-pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Position> {
+pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> ReadResult<Position> {
     if style == Style::Native || !value.next_is(b'"') {
         return value.u64();
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn native(body: &str) -> Outcome<Append> {
+fn native(body: &str) -> ReadResult<Append> {
     read_append(body.as_bytes(), Style::Native, KeptInLog::default())
 }
 

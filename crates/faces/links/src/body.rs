@@ -3,13 +3,11 @@
 use crate::view::{Change, Code, Create, MAX_TAG_BYTES, MAX_TAGS, Naming};
 use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
-use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
+use wellspring_host::wire::json::{Cursor, Fault, FaultKind, ReadResult};
 use wellspring_host::wire::json::{document, once, rule, unknown};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Invalid;
 use wellspring_types::valid::check_text;
-
-type Outcome<T> = Result<T, Box<Fault>>;
 
 /// Largest body about one link, in bytes: room for the longest URL with every character escaped.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
@@ -54,7 +52,7 @@ impl LinkRequest {
 }
 
 /// Parses the body of `POST /api/urls`. A missing URL is empty; the URL is not checked here.
-pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
+pub(super) fn read_create(body: &[u8]) -> ReadResult<LinkRequest> {
     const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, max_clicks, tags";
     document(body, |cursor| {
         let start = cursor.at();
@@ -101,7 +99,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
 }
 
 /// Parses the body of `PATCH /api/urls/{code}`.
-pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
+pub(super) fn read_change(body: &[u8], code: Code) -> ReadResult<Change> {
     const KNOWN: &str = "url, enabled, expires_at, max_clicks, tags";
     document(body, |cursor| {
         let start = cursor.at();
@@ -136,12 +134,12 @@ pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
     })
 }
 
-fn read_alias(value: &mut Cursor<'_>) -> Outcome<Code> {
+fn read_alias(value: &mut Cursor<'_>) -> ReadResult<Code> {
     let at = value.at();
     Code::check(value.string()?.as_bytes()).or_else(|fault| rule(at, fault.to_string()))
 }
 
-fn read_moment(value: &mut Cursor<'_>) -> Outcome<u64> {
+fn read_moment(value: &mut Cursor<'_>) -> ReadResult<u64> {
     let at = value.at();
     match parse_rfc3339(&value.string()?) {
         Some(moment_us) => Ok(moment_us),
@@ -149,7 +147,7 @@ fn read_moment(value: &mut Cursor<'_>) -> Outcome<u64> {
     }
 }
 
-fn read_life(value: &mut Cursor<'_>) -> Outcome<u64> {
+fn read_life(value: &mut Cursor<'_>) -> ReadResult<u64> {
     let at = value.at();
     match value.u64()? {
         seconds @ 1..=MAX_LIFE_S => Ok(seconds),
@@ -157,7 +155,7 @@ fn read_life(value: &mut Cursor<'_>) -> Outcome<u64> {
     }
 }
 
-fn read_max_clicks(value: &mut Cursor<'_>) -> Outcome<u32> {
+fn read_max_clicks(value: &mut Cursor<'_>) -> ReadResult<u32> {
     let at = value.at();
     match u32::try_from(value.u64()?) {
         Ok(most) if most > 0 => Ok(most),
@@ -165,7 +163,7 @@ fn read_max_clicks(value: &mut Cursor<'_>) -> Outcome<u32> {
     }
 }
 
-fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
+fn read_tags(value: &mut Cursor<'_>) -> ReadResult<Vec<String>> {
     let at = value.at();
     let mut tags: Vec<String> = Vec::new();
     let mut too_many = false;

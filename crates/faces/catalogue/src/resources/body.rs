@@ -4,14 +4,14 @@ use crate::view::{
     Currency, ItemChanges, ItemId, MAX_STOCK, NewItem, TopicRef, description_fault, name_fault,
     parse_price, sku_fault,
 };
-use wellspring_host::wire::json::{Cursor, Outcome, document, missing, once, rule, unknown};
+use wellspring_host::wire::json::{Cursor, ReadResult, document, missing, once, rule, unknown};
 
 /// Largest body about one object, in bytes: room for the longest description with every character
 /// escaped.
 pub(super) const MAX_BODY_BYTES: usize = 128 << 10;
 
 /// An item to add, in this currency by default.
-pub(super) fn read_item(body: &[u8], default: Currency) -> Outcome<NewItem> {
+pub(super) fn read_item(body: &[u8], default: Currency) -> ReadResult<NewItem> {
     const KNOWN: &str = "sku, name, description, topic, price, currency, stock";
     document(body, |cursor| {
         let start = cursor.at();
@@ -43,7 +43,7 @@ pub(super) fn read_item(body: &[u8], default: Currency) -> Outcome<NewItem> {
 }
 
 /// Changes of an item.
-pub(super) fn read_changes(body: &[u8]) -> Outcome<ItemChanges> {
+pub(super) fn read_changes(body: &[u8]) -> ReadResult<ItemChanges> {
     const KNOWN: &str = "name, description, topic, price, withdrawn";
     document(body, |cursor| {
         let start = cursor.at();
@@ -71,7 +71,7 @@ pub(super) fn read_changes(body: &[u8]) -> Outcome<ItemChanges> {
 }
 
 /// The change of a stock.
-pub(super) fn read_stock(body: &[u8]) -> Outcome<i64> {
+pub(super) fn read_stock(body: &[u8]) -> ReadResult<i64> {
     document(body, |cursor| {
         let start = cursor.at();
         let mut by = None;
@@ -87,7 +87,7 @@ pub(super) fn read_stock(body: &[u8]) -> Outcome<i64> {
 }
 
 /// An item to order, and the amount.
-pub(super) fn read_order(body: &[u8]) -> Outcome<(ItemId, u32)> {
+pub(super) fn read_order(body: &[u8]) -> ReadResult<(ItemId, u32)> {
     document(body, |cursor| {
         let start = cursor.at();
         let (mut item, mut ordered) = (None, None);
@@ -105,7 +105,7 @@ pub(super) fn read_order(body: &[u8]) -> Outcome<(ItemId, u32)> {
 }
 
 /// A topic's name.
-pub(super) fn read_topic_name(body: &[u8]) -> Outcome<String> {
+pub(super) fn read_topic_name(body: &[u8]) -> ReadResult<String> {
     document(body, |cursor| {
         let start = cursor.at();
         let mut name = None;
@@ -120,7 +120,7 @@ pub(super) fn read_topic_name(body: &[u8]) -> Outcome<String> {
     })
 }
 
-fn text(value: &mut Cursor<'_>, fault: fn(&str) -> Option<String>) -> Outcome<String> {
+fn text(value: &mut Cursor<'_>, fault: fn(&str) -> Option<String>) -> ReadResult<String> {
     let at = value.at();
     let text = value.string()?.into_owned();
     match fault(&text) {
@@ -129,7 +129,7 @@ fn text(value: &mut Cursor<'_>, fault: fn(&str) -> Option<String>) -> Outcome<St
     }
 }
 
-fn id(value: &mut Cursor<'_>) -> Outcome<u32> {
+fn id(value: &mut Cursor<'_>) -> ReadResult<u32> {
     let at = value.at();
     match u32::try_from(value.u64()?) {
         Ok(id) if id > 0 => Ok(id),
@@ -137,7 +137,7 @@ fn id(value: &mut Cursor<'_>) -> Outcome<u32> {
     }
 }
 
-fn amount(value: &mut Cursor<'_>, least: u32) -> Outcome<u32> {
+fn amount(value: &mut Cursor<'_>, least: u32) -> ReadResult<u32> {
     let at = value.at();
     match u32::try_from(value.u64()?) {
         Ok(amount) if (least..=MAX_STOCK).contains(&amount) => Ok(amount),
@@ -145,7 +145,7 @@ fn amount(value: &mut Cursor<'_>, least: u32) -> Outcome<u32> {
     }
 }
 
-fn change(value: &mut Cursor<'_>) -> Outcome<i64> {
+fn change(value: &mut Cursor<'_>) -> ReadResult<i64> {
     let at = value.at();
     if !value.next_is(b'-') && !(b'0'..=b'9').any(|digit| value.next_is(digit)) {
         return value.wrong("a number");
@@ -159,7 +159,7 @@ fn change(value: &mut Cursor<'_>) -> Outcome<i64> {
     }
 }
 
-fn read_topic(value: &mut Cursor<'_>) -> Outcome<TopicRef> {
+fn read_topic(value: &mut Cursor<'_>) -> ReadResult<TopicRef> {
     if value.next_is(b'"') {
         return text(value, name_fault).map(TopicRef::Name);
     }
@@ -170,7 +170,7 @@ fn read_topic(value: &mut Cursor<'_>) -> Outcome<TopicRef> {
 }
 
 /// A price is read exactly as written, as a number or a string: never as a binary fraction.
-fn read_price(value: &mut Cursor<'_>) -> Outcome<String> {
+fn read_price(value: &mut Cursor<'_>) -> ReadResult<String> {
     if value.next_is(b'"') {
         return Ok(value.string()?.into_owned());
     }
@@ -180,7 +180,7 @@ fn read_price(value: &mut Cursor<'_>) -> Outcome<String> {
     value.wrong("a decimal such as 19.90")
 }
 
-fn read_currency(value: &mut Cursor<'_>) -> Outcome<Currency> {
+fn read_currency(value: &mut Cursor<'_>) -> ReadResult<Currency> {
     let at = value.at();
     let code = value.string()?;
     Currency::in_use(&code).map_or_else(

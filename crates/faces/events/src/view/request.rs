@@ -6,8 +6,8 @@ use super::number::Sum;
 use super::reducer::{GroupBy, Reducer};
 use std::collections::HashSet;
 use wellspring_json::{
-    Cursor, Fault, FaultKind, Outcome, Pointer, PointerFault, document, missing, once, read_items,
-    read_texts, rule, unknown,
+    Cursor, Fault, FaultKind, Pointer, PointerFault, ReadResult, document, missing, once,
+    read_items, read_texts, rule, unknown,
 };
 use wellspring_types::limits::{
     MAX_QUERY_ITEMS, MAX_QUERY_TERMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS,
@@ -45,7 +45,7 @@ pub(super) struct Request {
 }
 
 /// Reads the body of `POST /v1/project`.
-pub(super) fn parse(body: &[u8]) -> Outcome<Request> {
+pub(super) fn parse(body: &[u8]) -> ReadResult<Request> {
     // What is not JSON is said to be that, whatever else is wrong before it.
     // Of nesting, the fields below know what is too deep.
     match document(body, |cursor| cursor.raw().map(drop)) {
@@ -69,7 +69,7 @@ pub(super) fn parse(body: &[u8]) -> Outcome<Request> {
     })
 }
 
-fn read_definitions(value: &mut Cursor<'_>) -> Outcome<Vec<Definition>> {
+fn read_definitions(value: &mut Cursor<'_>) -> ReadResult<Vec<Definition>> {
     let start = value.at();
     let mut definitions = Vec::new();
     let mut names = HashSet::new();
@@ -102,7 +102,7 @@ fn read_definitions(value: &mut Cursor<'_>) -> Outcome<Vec<Definition>> {
 }
 
 /// The union of the queries: every item once, in order of first appearance.
-pub(super) fn union(definitions: &[Definition]) -> Outcome<Query> {
+pub(super) fn union(definitions: &[Definition]) -> ReadResult<Query> {
     if definitions.iter().any(|definition| definition.query.is_all()) {
         return Ok(Query::all());
     }
@@ -135,7 +135,7 @@ pub(super) fn union(definitions: &[Definition]) -> Outcome<Query> {
     Ok(query)
 }
 
-fn read_definition(name: &str, value: &mut Cursor<'_>) -> Outcome<Definition> {
+fn read_definition(name: &str, value: &mut Cursor<'_>) -> ReadResult<Definition> {
     let start = value.at();
     check_text(name, MAX_NAME_BYTES)
         .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, start))?;
@@ -177,13 +177,13 @@ fn read_definition(name: &str, value: &mut Cursor<'_>) -> Outcome<Definition> {
 }
 
 /// A value as sent.
-fn text_of<'a>(value: &mut Cursor<'a>) -> Outcome<&'a str> {
+fn text_of<'a>(value: &mut Cursor<'a>) -> ReadResult<&'a str> {
     // What lies between two places of a text at which a value begins and ends is text.
     value.raw().map(|bytes| std::str::from_utf8(bytes).unwrap_or_default())
 }
 
 /// A starting value that no sum could be written from is refused before the log is read.
-fn check_init(reducer: &Reducer, at: usize, init: &str) -> Outcome<()> {
+fn check_init(reducer: &Reducer, at: usize, init: &str) -> ReadResult<()> {
     let starts = matches!(reducer, Reducer::Count | Reducer::Sum(_));
     if !starts || !init.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Ok(());
@@ -197,7 +197,7 @@ fn check_init(reducer: &Reducer, at: usize, init: &str) -> Outcome<()> {
 }
 
 /// A query whose items are given: of projections, nothing stands for nothing.
-fn read_full_query(value: &mut Cursor<'_>) -> Outcome<Query> {
+fn read_full_query(value: &mut Cursor<'_>) -> ReadResult<Query> {
     let start = value.at();
     let mut items = None;
     value.object(|key, value| {
@@ -216,7 +216,7 @@ fn read_full_query(value: &mut Cursor<'_>) -> Outcome<Query> {
 /// The names of all reducers.
 const REDUCERS: &str = "count, sum, avg, min, max, first, last, distinct, group";
 
-fn read_reducer(value: &mut Cursor<'_>, groups: usize) -> Outcome<Reducer> {
+fn read_reducer(value: &mut Cursor<'_>, groups: usize) -> ReadResult<Reducer> {
     let start = value.at();
     if value.next_is(b'"') {
         return match &*value.string()? {
@@ -251,7 +251,7 @@ fn read_reducer(value: &mut Cursor<'_>, groups: usize) -> Outcome<Reducer> {
     }
 }
 
-fn read_group(value: &mut Cursor<'_>, depth: usize) -> Outcome<Reducer> {
+fn read_group(value: &mut Cursor<'_>, depth: usize) -> ReadResult<Reducer> {
     let start = value.at();
     if depth > MAX_GROUP_DEPTH {
         let detail = format!("is nested more than {MAX_GROUP_DEPTH} groups deep");
@@ -272,7 +272,7 @@ fn read_group(value: &mut Cursor<'_>, depth: usize) -> Outcome<Reducer> {
 }
 
 /// A JSON Pointer into the data of events.
-fn read_pointer(value: &mut Cursor<'_>) -> Outcome<Pointer> {
+fn read_pointer(value: &mut Cursor<'_>) -> ReadResult<Pointer> {
     let at = value.at();
     let text = value.string()?;
     if text.len() > MAX_POINTER_BYTES {
@@ -292,7 +292,7 @@ fn read_pointer(value: &mut Cursor<'_>) -> Outcome<Pointer> {
 }
 
 /// A JSON Pointer, or `{"tag":key}`.
-fn read_group_by(value: &mut Cursor<'_>) -> Outcome<GroupBy> {
+fn read_group_by(value: &mut Cursor<'_>) -> ReadResult<GroupBy> {
     if value.next_is(b'"') {
         return Ok(GroupBy::Data(read_pointer(value)?));
     }
@@ -312,7 +312,7 @@ fn read_group_by(value: &mut Cursor<'_>) -> Outcome<GroupBy> {
 }
 
 /// A tag's part before its first colon.
-fn read_tag_key(value: &mut Cursor<'_>) -> Outcome<String> {
+fn read_tag_key(value: &mut Cursor<'_>) -> ReadResult<String> {
     let at = value.at();
     let key = value.string()?;
     check_text(&key, MAX_TAG_BYTES)
@@ -323,6 +323,6 @@ fn read_tag_key(value: &mut Cursor<'_>) -> Outcome<String> {
     Ok(key.into_owned())
 }
 
-fn too_large<T>(at: usize, detail: String, limit: usize) -> Outcome<T> {
+fn too_large<T>(at: usize, detail: String, limit: usize) -> ReadResult<T> {
     Err(Fault::new(at, FaultKind::TooLarge { detail, limit: limit as u64 }))
 }
