@@ -99,7 +99,6 @@ impl Histogram {
 
     /// The exact mean from sum and count, in nanoseconds; `None` if empty.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // durations and counts stay far below 2^53
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64)
     }
@@ -127,7 +126,6 @@ impl Histogram {
 
     /// Whether quantile `q` may be printed: at least ten values lie beyond it (check C4).
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn quantile_supported(&self, q: f64) -> bool {
         // A hair of tolerance: 1000 × (1 − 0.99) is 10.000000000000009 or 9.99…, by rounding.
         self.count() as f64 * (1.0 - q) >= 10.0 - 1e-6
@@ -177,7 +175,6 @@ const SHOWN: [(&str, f64); 6] =
     [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
 impl Serialize for Histogram {
-    #[allow(clippy::cast_precision_loss)]
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let quantiles_ns = SHOWN
             .iter()
@@ -196,7 +193,6 @@ impl Serialize for Histogram {
 }
 
 impl<'de> Deserialize<'de> for Histogram {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // we wrote a whole number
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let stored = StoredHistogram::deserialize(deserializer)?;

@@ -225,7 +225,6 @@ fn every_panel_of_the_dashboard_names_figures_that_exist() {
 
 /// Prometheus itself reads the rules and runs their tests, where it is installed.
 #[test]
-#[allow(clippy::print_stderr)]
 fn prometheus_takes_the_rules() {
     let tests = RULE_TESTS.map(|path| ("test", path));
     for (command, path) in [("check", RULES)].into_iter().chain(tests) {

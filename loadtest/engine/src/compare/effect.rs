@@ -284,7 +284,6 @@ pub(super) fn conclude(asked: &mut [&mut MetricComparison]) {
 }
 
 /// At the level that Holm's procedure asks of the first difference it calls.
-#[allow(clippy::cast_precision_loss)] // metrics times steps
 fn detectable(effect: &Effect, questions: usize) -> Option<f64> {
     let alpha = (1.0 - CONFIDENCE) / questions as f64;
     let (error, df) = (effect.standard_error?, effect.degrees_of_freedom?);

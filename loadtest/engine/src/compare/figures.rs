@@ -127,7 +127,6 @@ impl Figures {
         Self::of_results(run, run.endpoints.iter(), run.unanswered)
     }
 
-    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
     fn of_results<'a>(
         run: &Run,
         results: impl Iterator<Item = &'a EndpointResult>,

@@ -135,7 +135,6 @@ pub enum ProbeOutcome {
 }
 
 /// To three significant digits: rates that people read.
-#[allow(clippy::cast_possible_truncation)] // a logarithm of a rate
 fn round(rate: f64) -> f64 {
     if rate <= 0.0 {
         return 0.0;

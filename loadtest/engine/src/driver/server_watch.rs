@@ -34,7 +34,6 @@ impl<'a> ServerWatch<'a> {
 }
 
 /// What lies between two readings, stretched to the whole.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole((first, last): (Reading, Reading), measured_ns: u64) -> Option<u64> {
     let span_ns = last.0.saturating_sub(first.0);
     if span_ns < SHORTEST_NS {

@@ -43,13 +43,11 @@ impl Pace {
     }
 
     /// When the next request is due.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // offsets are positive
     pub(crate) fn due_ns(&self) -> u64 {
         self.start_ns + self.next_offset_ns as u64
     }
 
     /// Moves on to the request after it.
-    #[allow(clippy::cast_precision_loss)] // counts stay below 2^53
     pub(crate) fn advance(&mut self) {
         self.count += 1;
         self.next_offset_ns = match self.arrivals {

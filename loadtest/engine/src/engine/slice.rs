@@ -60,7 +60,6 @@ impl Coarse {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn quantile_ns(&self, q: f64) -> u64 {
         let rank = ((self.count as f64 * q).ceil() as u64).max(1);
         let mut below = 0;

@@ -72,7 +72,6 @@ impl NoiseProbe {
 
     /// What was seen.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // ticks stay far below 2^53
     pub fn finish(self) -> Noise {
         let passed_ns = self.clock.now_ns() - self.begun_ns;
         let after = totals(self.server_pid);

@@ -163,7 +163,6 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Invalid> {
     serde_json::from_str(&text).map_err(|error| Invalid::new(format!("{name}: {error}")))
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count; saturates
 fn whole(count: f64) -> u64 {
     count.round() as u64
 }

@@ -296,7 +296,6 @@ impl Counters {
     /// Successes a second over a measured part of this length: those whose last byte came
     /// within it. 0 if it has no length.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
     pub fn throughput_per_s(&self, measured_ns: u64) -> f64 {
         if measured_ns == 0 {
             return 0.0;
@@ -336,7 +335,6 @@ impl Counters {
 }
 
 // By reference, as serde calls it.
-#[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

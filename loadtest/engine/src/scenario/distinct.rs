@@ -26,7 +26,6 @@ impl Distinct {
     }
 
     /// How many different hashes were added, to about 1.6%.
-    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_possible_truncation)]
     pub(crate) fn estimate(&self) -> u64 {
         let m = REGISTERS as f64;
         let sum: f64 = self.registers.iter().map(|&rank| (-f64::from(rank)).exp2()).sum();

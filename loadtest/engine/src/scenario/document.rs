@@ -199,7 +199,6 @@ impl<'d> Fields<'d> {
 
     /// A number above zero.
     pub(crate) fn positive(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
-        #[allow(clippy::cast_precision_loss)] // rates and counts are far below 2^53
         let number = match self.take(key) {
             None => return Ok(None),
             Some(node) => match &node.kind {

@@ -22,7 +22,6 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Invalid> {
         number.parse::<f64>().ok().filter(|_| plain).map(|n| n * us)
     });
     match value {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to a year
         Some(us) if us <= MOST_US => Ok(us.round() as u64),
         Some(_) => Err(format!("{text:?} is longer than a year").into()),
         None => {

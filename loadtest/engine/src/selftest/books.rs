@@ -167,7 +167,6 @@ pub(super) fn errors(seen: &Observations) -> BTreeMap<ErrorKind, u64> {
 }
 
 /// The largest share of a worker's time in which it could have run but had no processor.
-#[allow(clippy::cast_precision_loss)]
 fn delayed_share(run: &Run) -> f64 {
     let share = |worker: &crate::result::WorkerUse| {
         worker.run_delay_ns as f64 / worker.wall_ns.max(1) as f64

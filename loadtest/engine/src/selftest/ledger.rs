@@ -130,7 +130,6 @@ fn outside(
 }
 
 /// A duration with three digits and its unit.
-#[allow(clippy::cast_precision_loss)] // three digits are shown
 pub(super) fn duration(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),

@@ -19,20 +19,17 @@ impl Exact {
     }
 
     /// The smallest value that at least `q` of all do not exceed; 0 if there is none.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub(super) fn quantile(&self, q: f64) -> u64 {
         let rank = (self.0.len() as f64 * q - 1e-9).ceil().max(1.0) as usize;
         self.0.get(rank - 1).or(self.0.last()).copied().unwrap_or(0)
     }
 
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn mean(&self) -> f64 {
         let sum: u128 = self.0.iter().map(|value| u128::from(*value)).sum();
         sum as f64 / self.0.len().max(1) as f64
     }
 
     /// The standard deviation divided by the mean.
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn variation(&self) -> f64 {
         let mean = self.mean();
         let squares: f64 = self.0.iter().map(|value| (*value as f64 - mean).powi(2)).sum();
@@ -57,7 +54,6 @@ impl Error {
     pub(super) const STOPWATCH: Error = Error { share: 0.001, below_ns: 10_000, above_ns: 10_000 };
 
     /// What may be reported for this truth.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub(super) fn around(self, truth_ns: u64) -> std::ops::RangeInclusive<u64> {
         let share_ns = (truth_ns as f64 * self.share).ceil() as u64;
         truth_ns.saturating_sub(share_ns + self.below_ns)..=truth_ns + share_ns + self.above_ns
@@ -65,7 +61,6 @@ impl Error {
 }
 
 /// The quantiles of `values` that are worth comparing: ten values lie beyond each.
-#[allow(clippy::cast_precision_loss)]
 pub(super) fn quantiles(values: usize) -> impl Iterator<Item = f64> {
     let supported = move |q: &f64| values as f64 * (1.0 - q) >= 10.0 - 1e-6;
     [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].into_iter().filter(supported)

@@ -2,7 +2,6 @@
 
 /// The arithmetic mean; `None` if empty.
 #[must_use]
-#[allow(clippy::cast_precision_loss)] // numbers of runs
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -31,7 +30,6 @@ pub(crate) fn mean_of_runs(values: &[f64]) -> Option<f64> {
 
 /// The standard deviation of a sample (divided by n − 1); `None` for fewer than two values.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub(crate) fn stdev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -50,7 +48,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// Quantile `q` (0 to 1) by linear interpolation between order statistics
 /// (Hyndman and Fan 1996, definition 7). `None` if empty.
 #[must_use]
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if values.is_empty() {
         return None;

@@ -5,7 +5,6 @@
 /// each other (Holm 1979, "A simple sequentially rejective multiple test
 /// procedure"). The order of the input is kept; results are at most 1.
 #[must_use]
-#[allow(clippy::cast_precision_loss)] // a handful of metrics
 pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -37,7 +37,6 @@ impl Interval {
 /// Student's interval of the mean of `differences`, one a pair (Student 1908).
 /// `None` for fewer than two, or if they are all the same: then nothing is known of their spread.
 #[must_use]
-#[allow(clippy::cast_precision_loss)] // numbers of runs
 pub(crate) fn one_sample_t(differences: &[f64], confidence: f64) -> Option<Interval> {
     let spread = stdev(differences).filter(|&spread| is_spread(spread, differences))?;
     let n = differences.len() as f64;
@@ -47,7 +46,6 @@ pub(crate) fn one_sample_t(differences: &[f64], confidence: f64) -> Option<Inter
 /// The interval of mean(b) − mean(a) for two independent samples that may differ
 /// in spread (Welch 1947). `None` if either has fewer than two values or neither varies.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub(crate) fn welch_t(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     let (spread_a, spread_b) = (stdev(a)?, stdev(b)?);
     if !is_spread(spread_a, a) && !is_spread(spread_b, b) {

@@ -14,7 +14,6 @@ const DRAWS: u32 = 9_999;
 /// Samples are runs or pairs of runs. `None` if a sample has fewer than four
 /// values: with fewer, resampling cannot show what was not measured.
 #[must_use]
-#[allow(clippy::cast_precision_loss)] // counts of resamples
 pub(crate) fn bootstrap_bca(
     samples: &[&[f64]],
     statistic: impl Fn(&[Vec<f64>]) -> f64,
@@ -62,7 +61,6 @@ pub(crate) fn bootstrap_bca(
 }
 
 /// Efron's acceleration, from leaving out one value at a time.
-#[allow(clippy::cast_precision_loss)]
 fn acceleration(samples: &[&[f64]], statistic: &impl Fn(&[Vec<f64>]) -> f64) -> f64 {
     let (mut squares, mut cubes) = (0.0, 0.0);
     for (which, sample) in samples.iter().enumerate() {
@@ -85,7 +83,6 @@ fn acceleration(samples: &[&[f64]], statistic: &impl Fn(&[Vec<f64>]) -> f64) -> 
     if squares > 0.0 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
 }
 
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn sorted_quantile(sorted: &[f64], q: f64) -> f64 {
     let place = (q * (sorted.len() - 1) as f64).round() as usize;
     sorted[place.min(sorted.len() - 1)]
@@ -95,7 +92,6 @@ fn sorted_quantile(sorted: &[f64], q: f64) -> f64 {
 /// ways to split the values into sets of these sizes with means at least as far
 /// apart. All ways if there are at most 20,000, otherwise 9,999 random ones. 1 if either is empty.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub(crate) fn permutation_p(a: &[f64], b: &[f64], seed: u64) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -124,7 +120,6 @@ fn tolerance(values: &[f64]) -> f64 {
     values.iter().map(|value| value.abs()).sum::<f64>() * 1e-12
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn share(hits: usize, of: u32) -> f64 {
     hits as f64 / f64::from(of)
 }

@@ -123,7 +123,6 @@ fn table_of_tests(node: &Node, place: &str, names: &mut Names) -> Result<Vec<Tes
     }
     for (key, make) in [("at_least", Test::AtLeast as fn(f64) -> Test), ("at_most", Test::AtMost)] {
         if let Some(node) = fields.take(key) {
-            #[allow(clippy::cast_precision_loss)] // bounds above 2^53 are compared as such numbers
             let bound = match node.kind {
                 Kind::Integer(number) => number as f64,
                 Kind::Float(number) if !number.is_nan() => number,

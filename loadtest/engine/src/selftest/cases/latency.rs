@@ -42,7 +42,6 @@ enum Delay {
 }
 
 impl Delay {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 40 ms
     fn draw_ns(self, random: &mut SplitMix64) -> u64 {
         match self {
             Delay::Constant => 2_000_000,
@@ -106,7 +105,6 @@ fn transport(bench: &Bench) -> Result<Exact, Trouble> {
 }
 
 /// Little's law: users who do nothing but ask are all the time waiting for an answer.
-#[allow(clippy::cast_precision_loss)]
 fn little(seen: &Observations, ledger: &mut Ledger) {
     let truth = service(seen);
     let busy = seen.run.throughput_per_s() * truth.mean() / 1e9 / f64::from(USERS);

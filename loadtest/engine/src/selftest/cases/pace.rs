@@ -101,7 +101,6 @@ fn constant(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let gaps = gaps(&seen);
     ledger.timely_ratio("gaps: mean / 2 ms", 0.99..=1.01, gaps.mean() / 2e6);
     // Exponential gaps would spread over 3.2 times their median.
-    #[allow(clippy::cast_precision_loss)]
     let spread = (gaps.quantile(0.9) - gaps.quantile(0.1)) as f64 / gaps.quantile(0.5) as f64;
     ledger.timely_ratio("gaps: p90 − p10, over the median", 0.0..=0.2, spread);
     ledger.note(format!(
@@ -123,14 +122,12 @@ fn poisson(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     // Five standard errors: of the variation of n exponential gaps it is 1/√n, of their
     // mean as well. A pause of the machine makes one long gap and many short ones, which
     // the variation feels and the quantiles do not.
-    #[allow(clippy::cast_precision_loss)]
     let error = 5.0 / (gaps.len() as f64).sqrt();
     let wide = error.max(0.1);
     let variation = gaps.variation();
     ledger.timely_ratio("gaps: standard deviation / mean", 1.0 - wide..=1.0 + wide, variation);
     ledger.timely_ratio("gaps: mean / 1 ms", 1.0 - error..=1.0 + error, gaps.mean() / 1e6);
     // For exponential gaps the median is ln 2 of the mean; an even mix of two gaps has another.
-    #[allow(clippy::cast_precision_loss)]
     let median = gaps.quantile(0.5) as f64 / gaps.mean();
     ledger.timely_ratio("gaps: median / mean", 0.69 - error..=0.69 + error, median);
     ledger.note(format!("gaps vary by {:.3} of their mean", gaps.variation()));
@@ -193,7 +190,6 @@ fn think_time(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
         seen.run.think_ns,
     );
     let mean_ns = seen.run.total().and_then(|total| total.service.mean_ns()).unwrap_or(0.0);
-    #[allow(clippy::cast_precision_loss)]
     let expected_per_s = USERS as f64 * 1e9 / (THINK_NS as f64 + mean_ns);
     let ratio = seen.run.throughput_per_s() / expected_per_s;
     ledger.timely_ratio("throughput / users ÷ (think + service)", 0.94..=1.02, ratio);

@@ -69,7 +69,6 @@ impl FrameHead {
 }
 
 /// Appends the head of a frame; `length` is below 2^24.
-#[allow(clippy::cast_possible_truncation)] // the three low bytes
 pub(super) fn write_head(length: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
     let id = stream.to_be_bytes();
     let size = [(length >> 16) as u8, (length >> 8) as u8, length as u8];

@@ -41,7 +41,6 @@ struct Code {
 static CODE: Code = Code::new();
 
 impl Code {
-    #[allow(clippy::cast_possible_truncation)] // symbols are below 257, short ones below 256
     const fn new() -> Self {
         let mut code = Code {
             symbols: [0; 257],

@@ -113,7 +113,6 @@ fn string<'r, 'a: 'r>(rest: &mut &'a [u8], room: &'r mut Vec<u8>) -> Result<&'r 
 }
 
 /// Appends a number whose first byte begins with `pattern` and has `prefix` bits of it.
-#[allow(clippy::cast_possible_truncation)] // masked or compared
 pub(super) fn write_number(pattern: u8, prefix: u32, mut value: usize, out: &mut Vec<u8>) {
     let most = (1usize << prefix) - 1;
     if value < most {
