@@ -81,30 +81,30 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
     let head = grouped(report.head);
     let outcome = match &args.from {
         // What an interrupted run has left: only the history is to be changed.
-        _ if report.damage.is_empty() && is_marked(&dir, report.head) => Outcome::Ended,
+        _ if report.damage.is_empty() && is_marked(&dir, report.head) => MendResult::Ended,
         Some(from) => mend_from(args, from, &dir, report)?,
         None => cut(&args.place, &dir, &report)?,
     };
     // Another history is given by opening the log.
     storage.unlock();
     match outcome {
-        Outcome::Sound => {
+        MendResult::Sound => {
             let what = "nothing to mend: every event is present and unchanged";
             crate::say(&format!("log {}: {what}", args.place.log()))
         }
-        Outcome::NotCompared { reason } => crate::say(&format!(
+        MendResult::NotCompared { reason } => crate::say(&format!(
             "log {}: nothing to mend: everything in it is intact up to position {head}. It could \
              not be compared: {reason}",
             args.place.log()
         )),
-        Outcome::Mended => conclude(&args.place, &dir),
-        Outcome::Ended => conclude_renewed(&args.place, &dir),
+        MendResult::Mended => conclude(&args.place, &dir),
+        MendResult::Ended => conclude_renewed(&args.place, &dir),
     }
 }
 
-/// What has become of the log.
-enum Outcome {
-    /// Nothing was to be done.
+/// What mending has changed.
+enum MendResult {
+    /// Nothing: no damage was found.
     Sound,
     /// The same, but no backup is of this log's history: it has another one since it was mended.
     NotCompared { reason: BackupError },
@@ -114,10 +114,10 @@ enum Outcome {
     Ended,
 }
 
-fn cut(place: &Place, dir: &Path, report: &Report) -> Result<Outcome, Failure> {
+fn cut(place: &Place, dir: &Path, report: &Report) -> Result<MendResult, Failure> {
     let Some(ShortenedLog { kept_as, .. }) = shorten(dir)? else {
         return match (&report.lost_end, report.damage.first()) {
-            (None, None) => Ok(Outcome::Sound),
+            (None, None) => Ok(MendResult::Sound),
             (Some(lost), None) => {
                 let what = format!("log {} {lost}; {}", place.log(), go_on(place));
                 Err(Failure::new(Code::Refused, what))
@@ -131,7 +131,7 @@ fn cut(place: &Place, dir: &Path, report: &Report) -> Result<Outcome, Failure> {
     for kept_as in kept_as {
         crate::say(&format!("cut off: kept as {}", kept_as.display()))?;
     }
-    Ok(Outcome::Ended)
+    Ok(MendResult::Ended)
 }
 
 fn mend_from(
@@ -139,7 +139,7 @@ fn mend_from(
     from: &str,
     dir: &Path,
     mut report: Report,
-) -> Result<Outcome, Failure> {
+) -> Result<MendResult, Failure> {
     let name = args.place.log();
     let mut store = open_store(from)?;
     let history = inspect::history(dir)?.map(|history| history.to_string());
@@ -147,7 +147,7 @@ fn mend_from(
         Some(named) => vec![chosen(&mut *store, Some(named))?],
         None => match candidates(&mut *store, name, history.as_deref()) {
             Err(reason @ BackupError::Unfit(_)) if history.is_some() && report.is_sound() => {
-                return Ok(Outcome::NotCompared { reason });
+                return Ok(MendResult::NotCompared { reason });
             }
             found => found?,
         },
@@ -164,7 +164,7 @@ fn mend_from(
         return Err(Failure::new(Code::Refused, format!("{what}; {}", go_on(&args.place))));
     }
     if needs.is_empty() && report.is_sound() {
-        return Ok(Outcome::Sound);
+        return Ok(MendResult::Sound);
     }
     let later = later_events(&mut *store, log, dir, &needs, report.lost_end.as_ref())?;
     let first_salt = match (history, later) {
@@ -183,13 +183,13 @@ fn mend_from(
         ))?;
     }
     Ok(match later {
-        LaterEvents::Kept => Outcome::Mended,
+        LaterEvents::Kept => MendResult::Mended,
         LaterEvents::Unknown => {
             crate::say(&format!(
                 "log {name}: what was recorded after the backup {} is lost",
                 manifest.name
             ))?;
-            Outcome::Ended
+            MendResult::Ended
         }
     })
 }
