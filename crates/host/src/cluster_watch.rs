@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The state of a node within the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct NodeStanding {
+struct WatchedNode {
     /// The leader of `system`.
     leader: Option<Leader>,
     /// Why the journal cannot be reached, if so.
@@ -23,9 +23,9 @@ struct NodeStanding {
     detached: BTreeSet<(String, String)>,
 }
 
-impl NodeStanding {
-    fn of(host: &Host, cluster: &Cluster) -> NodeStanding {
-        let mut standing = NodeStanding::default();
+impl WatchedNode {
+    fn of(host: &Host, cluster: &Cluster) -> WatchedNode {
+        let mut watched = WatchedNode::default();
         for (name, log) in host.node.all() {
             let leader = match log.role() {
                 Role::Leading { epoch } => {
@@ -33,23 +33,23 @@ impl NodeStanding {
                 }
                 Role::Following { leader } => leader,
                 Role::Detached { reason } => {
-                    standing.detached.insert((name.clone(), reason));
+                    watched.detached.insert((name.clone(), reason));
                     None
                 }
                 Role::CatchingUp { .. } | Role::Claiming { .. } => None,
             };
             if name == SYSTEM_LOG {
-                standing.leader = leader;
+                watched.leader = leader;
             }
         }
         if let EngineReach::Lost { reason } = cluster.engine.status().reach {
-            standing.lost = Some(reason);
+            watched.lost = Some(reason);
         }
-        standing
+        watched
     }
 
     /// The events to log, in the order in which they are logged.
-    fn changes(&self, before: &NodeStanding) -> Vec<Change> {
+    fn changes(&self, before: &WatchedNode) -> Vec<Change> {
         let mut changes = Vec::new();
         match (&before.lost, &self.lost) {
             (None, Some(reason)) => changes.push(Change::JournalLost(reason.clone())),
@@ -110,12 +110,12 @@ pub(crate) fn start(host: &Arc<Host>) {
     let host = Arc::clone(host);
     tracing::info!(node = cluster.node.as_str(), url = cluster.url, "joined a cluster");
     tokio::spawn(async move {
-        let mut before = NodeStanding::default();
+        let mut before = WatchedNode::default();
         loop {
-            let now = NodeStanding::of(&host, &cluster);
+            let now = WatchedNode::of(&host, &cluster);
             now.changes(&before).iter().for_each(|change| change.tell(&cluster));
             // A node that claims the lead knows no leader for a moment, which is not worth a line.
-            before = NodeStanding {
+            before = WatchedNode {
                 leader: now.leader.clone().or(before.leader.filter(|_| is_claiming(&host))),
                 ..now
             };
@@ -137,13 +137,13 @@ mod tests {
     fn each_change_is_told_once() {
         let leader =
             |node: &str, epoch| Leader { node: node.into(), url: "http://x".into(), epoch };
-        let at_first = NodeStanding::default();
-        let led = NodeStanding { leader: Some(leader("a", 1)), ..NodeStanding::default() };
+        let at_first = WatchedNode::default();
+        let led = WatchedNode { leader: Some(leader("a", 1)), ..WatchedNode::default() };
         assert_eq!(led.changes(&at_first), [Change::Leads(leader("a", 1))]);
         assert_eq!(led.changes(&led), []);
-        let again = NodeStanding { leader: Some(leader("a", 2)), ..led.clone() };
+        let again = WatchedNode { leader: Some(leader("a", 2)), ..led.clone() };
         assert_eq!(again.changes(&led), [Change::Leads(leader("a", 2))], "a new epoch is news");
-        let lost = NodeStanding {
+        let lost = WatchedNode {
             leader: None,
             lost: Some("refused".into()),
             detached: BTreeSet::from([("main".to_owned(), "why".to_owned())]),
@@ -154,7 +154,7 @@ mod tests {
             Change::NobodyLeads,
         ];
         assert_eq!(lost.changes(&led), told);
-        let other_words = NodeStanding { lost: Some("timed out".into()), ..lost.clone() };
+        let other_words = WatchedNode { lost: Some("timed out".into()), ..lost.clone() };
         assert_eq!(other_words.changes(&lost), []);
         assert_eq!(led.changes(&lost), [Change::JournalReached, Change::Leads(leader("a", 1))]);
     }

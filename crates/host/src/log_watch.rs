@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The state of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct LogStanding {
+struct WatchedLog {
     closed: Option<String>,
     full: bool,
     damage: Vec<Corruption>,
@@ -22,9 +22,9 @@ struct LogStanding {
     background_panics: u64,
 }
 
-impl LogStanding {
-    fn of(log: &Log, ingest_full: bool) -> LogStanding {
-        LogStanding {
+impl WatchedLog {
+    fn of(log: &Log, ingest_full: bool) -> WatchedLog {
+        WatchedLog {
             closed: log.closed_reason(),
             full: log.is_full() || ingest_full,
             damage: log.damage(),
@@ -76,7 +76,7 @@ impl Change<'_> {
 }
 
 /// The changes of a log since the last check.
-fn changes<'a>(before: &LogStanding, now: &'a LogStanding) -> Vec<Change<'a>> {
+fn changes<'a>(before: &WatchedLog, now: &'a WatchedLog) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (None, Some(reason)) = (&before.closed, &now.closed) {
         changes.push(Change::Closed(reason));
@@ -104,16 +104,16 @@ pub(crate) fn start(host: &Arc<Host>) {
 
 /// Checks all logs periodically until the server stops.
 async fn keep(host: Arc<Host>) {
-    let mut before: BTreeMap<String, LogStanding> = BTreeMap::new();
+    let mut before: BTreeMap<String, WatchedLog> = BTreeMap::new();
     let data = host.process.data.display().to_string();
     while !host.is_stopping() {
         let mut now = BTreeMap::new();
         for (name, log) in host.node.all() {
             let ingest_full = host.node.account(&name).is_some_and(|account| account.full);
-            let standing = LogStanding::of(&log, ingest_full);
+            let watched = WatchedLog::of(&log, ingest_full);
             let known = before.remove(&name).unwrap_or_default();
-            changes(&known, &standing).iter().for_each(|change| change.tell(&name, &data));
-            now.insert(name, standing);
+            changes(&known, &watched).iter().for_each(|change| change.tell(&name, &data));
+            now.insert(name, watched);
         }
         before = now;
         tokio::time::sleep(LOOK_EVERY).await;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let (quiet, mut bad) = (LogStanding::default(), LogStanding::default());
+        let (quiet, mut bad) = (WatchedLog::default(), WatchedLog::default());
         bad.full = true;
         bad.closed = Some("broken".into());
         bad.damage = vec![Corruption { file: "1.seg".into(), offset: 7, what: "x".into() }];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
-use wellspring_host::http::work::{Job, Price, short_work};
+use wellspring_host::http::work::{Cost, Job, short_work};
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::limits::{Payer, Reads};
@@ -141,12 +141,12 @@ pub(crate) async fn submit(
     let kept = host.kept.in_log(&request.log_name);
     let stager = Stager { host: Arc::clone(host), log, on, kept };
     let (done, receiver) = completion();
-    let gist = match Price::of_bytes(sent.body.len()) {
-        Price::Short => {
+    let gist = match Cost::of_bytes(sent.body.len()) {
+        Cost::Cheap => {
             let read = ReadAppend { append: sent.read(stager.kept)?, done };
             stager.stage(&request.payer, read).await?
         }
-        Price::Dear => {
+        Cost::Expensive => {
             let (here, job) = (stager.clone(), Job::uncharged(host));
             let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
             // On the heap, like everything rare: otherwise short requests would carry its size
@@ -221,16 +221,16 @@ impl Stager {
         // Parsing and staging are charged by bytes: a client in debt may still append, unless a
         // condition must be judged.
         let reads = if terms.is_some() { payer.reads()? } else { Reads::default() };
-        let mut dear = read;
-        if Price::of_terms(terms.unwrap_or(0)) == Price::Short {
+        let mut unstaged = read;
+        if Cost::of_terms(terms.unwrap_or(0)) == Cost::Cheap {
             let work = short_work(&self.host.clock);
-            let Some(unjudged) = reads.timed(|| self.stage_within(dear, work)) else {
+            let Some(unjudged) = reads.timed(|| self.stage_within(unstaged, work)) else {
                 return Ok(gist);
             };
             let Unjudged { append, done, .. } = *unjudged;
-            dear = ReadAppend { append, done };
+            unstaged = ReadAppend { append, done };
         }
-        Box::pin(self.stage_elsewhere(reads, dear)).await?;
+        Box::pin(self.stage_elsewhere(reads, unstaged)).await?;
         Ok(gist)
     }
 
@@ -274,7 +274,7 @@ impl Stager {
 /// Submits an append without a condition; the receiver gets its outcome. When this returns, its
 /// place in the order is fixed.
 pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
-    debug_assert!(append.condition.is_none(), "a condition may be dear to judge");
+    debug_assert!(append.condition.is_none(), "a condition may be expensive to judge");
     let (done, receiver) = completion();
     if log.stage(append, done) != Staged::Answered {
         log.commit(on);

@@ -31,7 +31,7 @@ const ROOM_BYTES: usize = 32 << 20;
 const RETRIES: u32 = 100;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-type Outcome = oneshot::Receiver<Result<Appended, AppendError>>;
+type PendingAppend = oneshot::Receiver<Result<Appended, AppendError>>;
 
 /// A bulk append in progress.
 struct Bulk {
@@ -49,7 +49,7 @@ struct Bulk {
     lines: u64,
     /// The batch in progress, and its lines. Never two: a batch refused late must not leave a later
     /// one durable behind a gap. The next is read meanwhile.
-    under_way: Option<(Outcome, u64)>,
+    under_way: Option<(PendingAppend, u64)>,
     durable_lines: u64,
     events: u64,
     first: Option<Position>,

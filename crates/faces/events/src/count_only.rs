@@ -4,7 +4,7 @@
 use crate::view::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 use std::sync::Arc;
 use wellspring_host::http::Request;
-use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
@@ -16,17 +16,17 @@ pub(super) async fn count(
     job: &mut Job,
     request: &Request,
     projections: &Arc<Projections>,
-    price: Price,
+    cost: Cost,
 ) -> Result<Option<(Vec<u8>, Position)>, Box<Problem>> {
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
-    if price == Price::Dear {
+    if cost == Cost::Expensive {
         job.admit()?;
     }
     let counted = Arc::clone(projections);
     let begin = move || CountTask::new(&snapshot, &counted);
-    let Some(counting) = job.brief(price, begin).await? else { return Ok(None) };
-    let counting = job.run(price, counting).await?;
+    let Some(counting) = job.brief(cost, begin).await? else { return Ok(None) };
+    let counting = job.run(cost, counting).await?;
     if counting.needs_fold {
         return Ok(None);
     }
@@ -36,7 +36,7 @@ pub(super) async fn count(
         answered.take_counts(counting.done).ok()?;
         Some(answered.finish(head).map_err(|fault| of_fault(&fault, b"")))
     };
-    let answer = job.brief(price, answer).await?.transpose()?;
+    let answer = job.brief(cost, answer).await?.transpose()?;
     Ok(answer.map(|answer| (answer, head)))
 }
 

@@ -10,7 +10,7 @@ use super::read::{self, Format, dialect_options, parse, query_of};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json_of_pages;
-use wellspring_host::http::work::{Job, Price, elsewhere};
+use wellspring_host::http::work::{Cost, Job, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
@@ -225,12 +225,12 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let started_us = host.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let mut job = Job::begin(&host, &request.payer)?;
-    let price = Price::of_bytes(body.len());
+    let cost = Cost::of_bytes(body.len());
     let read = move || document(&body, read_project).map_err(|fault| of_fault(&fault, &body));
-    let (mut projectors, after) = job.brief(price, read).await??;
+    let (mut projectors, after) = job.brief(cost, read).await??;
     projectors.finish()?;
     job.hold(2 * projectors.items.memory_bytes())?;
-    let price = price.max(Price::of_terms(projectors.items.term_count()));
+    let cost = cost.max(Cost::of_terms(projectors.items.term_count()));
     let union = projectors.union();
     let (folded, head) = fold(&mut job, &request, union, after, projectors).await?;
     let answer = move || {
@@ -238,7 +238,7 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
         push_projected(&mut out, &folded, head);
         out
     };
-    Ok(Response::json(200, job.brief(price, answer).await?).at(head))
+    Ok(Response::json(200, job.brief(cost, answer).await?).at(head))
 }
 
 fn push_projected(out: &mut Vec<u8>, projectors: &Projectors, head: Position) {

@@ -32,11 +32,11 @@ pub(crate) async fn fold<F: Folding>(
     after: Option<Position>,
     into: F,
 ) -> Result<(F, Position), Box<Problem>> {
-    let ReadyQuery { query, price } = ReadyQuery::compile(job, query).await?;
+    let ReadyQuery { query, cost } = ReadyQuery::compile(job, query).await?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let events = snapshot.read_compiled(query, ReadOptions { after, ..ReadOptions::default() });
-    let folded = job.run(price, Fold { events, into }).await?;
+    let folded = job.run(cost, Fold { events, into }).await?;
     Ok((folded.into, head))
 }
 

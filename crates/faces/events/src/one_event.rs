@@ -5,7 +5,7 @@ use super::event_json::push_event;
 use super::params::{POSITION, UUID};
 use super::read::fresh_snapshot;
 use std::sync::Arc;
-use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{ReadError, RecordView, Snapshot, Work};
@@ -69,7 +69,7 @@ async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
     let head = snapshot.head();
     let disclosure = Disclosure::of(request);
     let search = Search { snapshot, name, disclosure, found: None };
-    let search = job.run(Price::Short, search).await?;
+    let search = job.run(Cost::Cheap, search).await?;
     match search.found {
         Some(event) => Ok(Response::json(200, event).at(head)),
         None => {

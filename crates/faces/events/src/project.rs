@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
 use wellspring_host::http::history;
-use wellspring_host::http::work::{Job, Price};
+use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::of_fault;
 use wellspring_log::RecordView;
@@ -20,26 +20,26 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with its parsed form.
     freshen(&request, request.log()?).await?;
-    let price = Price::of_bytes(body.len());
+    let cost = Cost::of_bytes(body.len());
     let parse =
         move || Projections::parse(&body).map(Arc::new).map_err(|fault| of_fault(&fault, &body));
     let mut job = Job::begin(&host, &request.payer)?;
-    let projections = job.brief(price, parse).await??;
+    let projections = job.brief(cost, parse).await??;
     history::check_reached(request.log()?, projections.after().unwrap_or(0)).await?;
     job.hold(2 * projections.memory_bytes())?;
-    let price = price.max(Price::of_terms(projections.term_count()));
-    if let Some((answer, head)) = count(&mut job, &request, &projections, price).await? {
+    let cost = cost.max(Cost::of_terms(projections.term_count()));
+    if let Some((answer, head)) = count(&mut job, &request, &projections, cost).await? {
         // It may be thousands of strings.
-        job.brief(price, move || drop(projections)).await?;
+        job.brief(cost, move || drop(projections)).await?;
         return Ok(Response::json(200, answer).at(head));
     }
     let parts = move || (projections.union_query(), projections.after(), projections);
-    let (query, after, projections) = job.brief(price, parts).await?;
+    let (query, after, projections) = job.brief(cost, parts).await?;
     // The count has dropped its reference.
     let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
     let (folded, head) = fold(&mut job, &request, query, after, running).await?;
     let answer = job
-        .brief(price, move || folded.0.finish(head).map_err(|fault| of_fault(&fault, b"")))
+        .brief(cost, move || folded.0.finish(head).map_err(|fault| of_fault(&fault, b"")))
         .await??;
     Ok(Response::json(200, answer).at(head))
 }

@@ -16,7 +16,7 @@ use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
 use wellspring_host::http::history;
 use wellspring_host::http::stream::{self, Producer};
-use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
 use wellspring_host::wire::json::{
     Cursor, Fault, FaultKind, push_lossy, push_string, push_tags, push_u64,
@@ -116,9 +116,9 @@ pub(super) async fn parse<T: Send + 'static>(
     body: Bytes,
     read: fn(&mut Cursor<'_>) -> Result<T, Box<Fault>>,
 ) -> Result<T, Box<Problem>> {
-    let price = Price::of_bytes(body.len());
+    let cost = Cost::of_bytes(body.len());
     let parse = move || document(&body, read).map_err(|fault| of_fault(&fault, &body));
-    job.brief(price, parse).await?
+    job.brief(cost, parse).await?
 }
 
 /// A fault in a parameter that holds JSON.
@@ -188,7 +188,7 @@ fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
 /// A query compiled for a job, which is charged for its memory.
 pub(super) struct ReadyQuery {
     pub(super) query: Arc<CompiledQuery>,
-    pub(super) price: Price,
+    pub(super) cost: Cost,
 }
 
 impl ReadyQuery {
@@ -201,14 +201,14 @@ impl ReadyQuery {
         job: &mut Job,
         query: impl Borrow<Query> + Send + 'static,
     ) -> Result<ReadyQuery, Box<Problem>> {
-        let price = Price::of_terms(query.borrow().term_count());
-        if price == Price::Dear {
+        let cost = Cost::of_terms(query.borrow().term_count());
+        if cost == Cost::Expensive {
             job.admit()?;
         }
         // As parsed, and compiled.
         job.hold(2 * query.borrow().memory_bytes())?;
-        let query = job.brief(price, move || CompiledQuery::shared(query.borrow())).await?;
-        Ok(ReadyQuery { query, price })
+        let query = job.brief(cost, move || CompiledQuery::shared(query.borrow())).await?;
+        Ok(ReadyQuery { query, cost })
     }
 }
 
@@ -221,7 +221,7 @@ pub(crate) async fn read(
 ) -> Answer {
     let mut job = Job::begin(host, &request.payer)?;
     let query = std::mem::take(&mut wanted.query);
-    let ReadyQuery { query, price } = ReadyQuery::compile(&mut job, query).await?;
+    let ReadyQuery { query, cost } = ReadyQuery::compile(&mut job, query).await?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let shown = (format, Disclosure::of(request));
@@ -229,12 +229,12 @@ pub(crate) async fn read(
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
-        let mut out = job.run(price, reading).await?.out;
+        let mut out = job.run(cost, reading).await?.out;
         // Its client may read it slowly.
         out.shrink_to_fit();
         return Ok(whole(out));
     }
-    let reading = match job.begin_here(price, reading)? {
+    let reading = match job.begin_here(cost, reading)? {
         (reading, Progress::Done) => return Ok(whole(reading.out)),
         (reading, Progress::More) => reading,
     };

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_host::access::Standing;
 use wellspring_host::http::history::ResumePoint;
 use wellspring_host::http::stream::{self, ClientGone, Producer};
-use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Answer, Host, Request, Response, SSE};
 use wellspring_host::limits::{HeldByClient, Payer};
 use wellspring_host::stats::{self, RefusalReason};
@@ -76,7 +76,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let mut job = Job::begin(&host, &request.payer)?;
     // As parsed, compiled, and waiting.
     job.hold(3 * query_bytes)?;
-    let price = Price::of_terms(wanted.query.term_count());
+    let cost = Cost::of_terms(wanted.query.term_count());
     let of_client = request.payer.subscribe()?;
     let permit = Arc::clone(&host.subscriptions).try_acquire_owned().map_err(|_| {
         let limit = host.config.max_subscribers;
@@ -104,7 +104,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let disclosure = Disclosure::of(request);
     let of_history = log.history().map_or_else(String::new, |history| format!("@{history}"));
     let subscriber = Subscriber { subscription, log, of_history, told: after, disclosure, out };
-    let mut feeding = Feed { job, price, live };
+    let mut feeding = Feed { job, cost, live };
     let mut subscriber = subscriber;
     if !subscriber.log.damage().is_empty() {
         // A client that can be sent nothing learns why, instead of connecting again for ever.
@@ -161,7 +161,7 @@ impl Task for Subscriber {
 /// The task that serves one subscriber.
 struct Feed {
     job: Job,
-    price: Price,
+    cost: Cost,
     live: LiveSubscription,
 }
 
@@ -173,8 +173,8 @@ impl Feed {
         subscriber: Subscriber,
     ) -> Result<(Subscriber, Progress), Box<Problem>> {
         let far = subscriber.is_behind(FAR_BEHIND);
-        let price = if far { Price::Dear } else { self.price };
-        let (subscriber, progress) = self.job.begin_here(price, subscriber)?;
+        let cost = if far { Cost::Expensive } else { self.cost };
+        let (subscriber, progress) = self.job.begin_here(cost, subscriber)?;
         if progress == Progress::Done || !subscriber.out.is_empty() && !far {
             return Ok((subscriber, progress));
         }

@@ -20,7 +20,7 @@ use wellspring_graph::Transaction;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::http::content::{expect_identity, expect_json};
 use wellspring_host::http::contract::Segment;
-use wellspring_host::http::work::Price;
+use wellspring_host::http::work::Cost;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::identity::Role;
 use wellspring_host::wire::param::Values;
@@ -48,10 +48,10 @@ async fn read(
     body: impl AsRef<[u8]> + Send + 'static,
 ) -> Result<Result<Vec<StatementText>, RefusedBody>, Box<Problem>> {
     let most_bytes = face.memory.query_bytes;
-    match Price::of_bytes(body.as_ref().len()) {
-        Price::Short => Ok(body::read(body.as_ref(), most_bytes)),
-        dear => {
-            face.host.job(request)?.brief(dear, move || body::read(body.as_ref(), most_bytes)).await
+    match Cost::of_bytes(body.as_ref().len()) {
+        Cost::Cheap => Ok(body::read(body.as_ref(), most_bytes)),
+        cost => {
+            face.host.job(request)?.brief(cost, move || body::read(body.as_ref(), most_bytes)).await
         }
     }
 }
@@ -62,12 +62,12 @@ async fn prepared(
     request: &Request,
     texts: Vec<StatementText>,
 ) -> Result<Statements, Box<Problem>> {
-    if Statements::price(&texts, &face.plans) == Price::Short {
+    if Statements::cost(&texts, &face.plans) == Cost::Cheap {
         return Ok(Statements::prepare(texts, &face.plans));
     }
     let job = face.host.job(request)?;
     let face = Arc::clone(face);
-    job.brief(Price::Dear, move || Statements::prepare(texts, &face.plans)).await
+    job.brief(Cost::Expensive, move || Statements::prepare(texts, &face.plans)).await
 }
 
 async fn requested(

@@ -9,7 +9,7 @@ use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime,
 use wellspring_cypher::error::{Error, ErrorKind};
 use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
 use wellspring_graph::{GraphError, Transaction, Violation};
-use wellspring_host::http::work::{Job, Price};
+use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Stopped, Work};
 
@@ -73,14 +73,14 @@ impl Statements {
 
     /// What [`prepare`](Self::prepare) costs: the parser's time depends on the words and signs of
     /// those texts whose plans are not known.
-    pub(crate) fn price(texts: &[StatementText], plans: &PlanCache) -> Price {
+    pub(crate) fn cost(texts: &[StatementText], plans: &PlanCache) -> Cost {
         let bytes: usize = texts.iter().map(|given| given.text.len()).sum();
         if bytes <= SHORT_TEXT_BYTES {
-            return Price::Short;
+            return Cost::Cheap;
         }
         let unknown = texts.iter().map(|given| &*given.text).filter(|text| !plans.has(text));
         let tokens: usize = unknown.map(wellspring_cypher::count_tokens).sum();
-        if tokens > SHORT_TOKENS { Price::Dear } else { Price::Short }
+        if tokens > SHORT_TOKENS { Cost::Expensive } else { Cost::Cheap }
     }
 
     /// Whether a serving thread may begin them.

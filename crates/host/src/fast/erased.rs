@@ -1,7 +1,8 @@
 //! Fast paths of any type in one list: their orders and tickets with erased types.
 
 use super::{
-    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, TicketState, Varying,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, Head, ServingThread, TicketState,
+    Varying,
 };
 use crate::wire::problem::{self, Problem};
 use std::any::Any;
@@ -9,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Makes a fast path for a serving thread.
-pub type Factory = Arc<dyn Fn(&Seat) -> Box<dyn AnyFastPath> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&ServingThread) -> Box<dyn AnyFastPath> + Send + Sync>;
 
-/// An order of some path. Only valid for that path.
-pub type AnyOrder = Rc<dyn Any>;
+/// The parameters of a request for some path. Only valid for that path.
+pub type AnyParams = Rc<dyn Any>;
 
 /// A ticket of some path. Only valid for that path.
 pub type AnyTicket = Box<dyn Any + Send>;
@@ -26,15 +27,15 @@ pub trait AnyFastPath {
     fn accepts(&self, word: &[u8]) -> bool;
     /// # Errors
     /// Those of [`FastPath::understand`].
-    fn understand(&mut self, head: &Head<'_>) -> Result<AnyOrder, Box<Problem>>;
-    fn largest_content(&self, order: &AnyOrder) -> usize;
-    fn line(&self, order: &AnyOrder) -> usize;
+    fn understand(&mut self, head: &Head<'_>) -> Result<AnyParams, Box<Problem>>;
+    fn largest_content(&self, params: &AnyParams) -> usize;
+    fn line(&self, params: &AnyParams) -> usize;
     fn answer(
         &mut self,
-        order: &AnyOrder,
+        params: &AnyParams,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<AnyTicket>;
+    ) -> FastAnswer<AnyTicket>;
     fn settled(&mut self, ticket: &AnyTicket) -> TicketState;
     fn render(&self, problem: Box<Problem>) -> Box<Problem>;
 }
@@ -63,31 +64,31 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
         self.0.accepts(word)
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<AnyOrder, Box<Problem>> {
-        self.0.understand(head).map(|order| Rc::new(order) as AnyOrder)
+    fn understand(&mut self, head: &Head<'_>) -> Result<AnyParams, Box<Problem>> {
+        self.0.understand(head).map(|params| Rc::new(params) as AnyParams)
     }
 
-    fn largest_content(&self, order: &AnyOrder) -> usize {
-        order.downcast_ref().map_or(0, |order| self.0.largest_content(order))
+    fn largest_content(&self, params: &AnyParams) -> usize {
+        params.downcast_ref().map_or(0, |params| self.0.largest_content(params))
     }
 
-    fn line(&self, order: &AnyOrder) -> usize {
-        order.downcast_ref().map_or(0, |order| self.0.line(order))
+    fn line(&self, params: &AnyParams) -> usize {
+        params.downcast_ref().map_or(0, |params| self.0.line(params))
     }
 
     fn answer(
         &mut self,
-        order: &AnyOrder,
+        params: &AnyParams,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<AnyTicket> {
-        let Some(order) = order.downcast_ref() else { return Outcome::Refused(foreign()) };
-        match self.0.answer(order, asked, varying) {
-            Outcome::Reply(form) => Outcome::Reply(form),
-            Outcome::Pending(ticket) => Outcome::Pending(Box::new(ticket)),
-            Outcome::Full => Outcome::Full,
-            Outcome::Refused(problem) => Outcome::Refused(problem),
-            Outcome::Elsewhere(problem) => Outcome::Elsewhere(problem),
+    ) -> FastAnswer<AnyTicket> {
+        let Some(params) = params.downcast_ref() else { return FastAnswer::Refused(foreign()) };
+        match self.0.answer(params, asked, varying) {
+            FastAnswer::Reply(form) => FastAnswer::Reply(form),
+            FastAnswer::Pending(ticket) => FastAnswer::Pending(Box::new(ticket)),
+            FastAnswer::Full => FastAnswer::Full,
+            FastAnswer::Refused(problem) => FastAnswer::Refused(problem),
+            FastAnswer::Elsewhere(problem) => FastAnswer::Elsewhere(problem),
         }
     }
 

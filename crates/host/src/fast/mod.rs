@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! claim ── needs, shape      the stack: access, limits, soundness of the head
-//! understand ── Order        kept while the head comes again
-//! answer ── Outcome          a form and what varies of it; a problem; later
+//! understand ── Params       kept while the head is repeated
+//! answer ── FastAnswer       a form and its varying parts; a problem; later
 //! ```
 //!
 //! A path knows neither sockets nor framing. A stack knows no path by name: it is given a list of
@@ -13,13 +13,13 @@
 mod erased;
 mod form;
 mod head;
-mod seat;
+mod serving_thread;
 
-pub use erased::{AnyFastPath, AnyOrder, AnyTicket, Factory, erase};
+pub use erased::{AnyFastPath, AnyParams, AnyTicket, Factory, erase};
 pub(crate) use form::Misfit;
 pub use form::{Form, FormContent, MOST_VARYING_HEADERS, Varying};
 pub use head::{Head, Headers};
-pub use seat::{Seat, Stack, Wake};
+pub use serving_thread::{ServingThread, Stack, Wake};
 
 use crate::identity::Role;
 use crate::wire::problem::Problem;
@@ -28,15 +28,15 @@ use std::rc::Rc;
 
 /// A route of both stacks, for one serving thread.
 pub trait FastPath: 'static {
-    /// What a head asks for, parsed once and kept while that head is repeated.
-    type Order: 'static;
+    /// The parameters of a request, parsed once and kept while the head is repeated.
+    type Params: 'static;
     /// Identifies a request whose answer is pending.
     type Ticket: Send + 'static;
 
     /// The route that its requests are counted for, as its face declares it.
     fn route(&self) -> FastRoute;
 
-    /// All its answers except problems. An [`Outcome`] refers to one by index.
+    /// All its answers except problems. A [`FastAnswer`] refers to one by index.
     fn forms(&self) -> Vec<Form>;
 
     /// Whether the path claims a request, by its method and its path and query, and what a stack
@@ -53,31 +53,31 @@ pub trait FastPath: 'static {
     ///
     /// # Errors
     /// It is invalid; its content is not read.
-    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Order, Box<Problem>>;
+    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Params, Box<Problem>>;
 
-    /// The largest content of an order, in bytes.
-    fn largest_content(&self, _order: &Self::Order) -> usize {
+    /// The largest content of a request, in bytes.
+    fn largest_content(&self, _params: &Self::Params) -> usize {
         0
     }
 
     /// Orders of the same line wait for the same room: while one of them has found none, the others
     /// are not tried.
-    fn line(&self, _order: &Self::Order) -> usize {
+    fn line(&self, _params: &Self::Params) -> usize {
         0
     }
 
-    /// Executes an order. The varying pieces of the answer go to `varying`, which is empty: each
+    /// Executes a request. The varying pieces of the answer go to `varying`, which is empty: each
     /// varying header in order, then the content if it varies. For any other outcome they are
     /// ignored.
     fn answer(
         &mut self,
-        order: &Self::Order,
+        params: &Self::Params,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<Self::Ticket>;
+    ) -> FastAnswer<Self::Ticket>;
 
-    /// The state of a request whose answer is pending. While it is, [`Seat::wake`] signals when to
-    /// ask again.
+    /// The state of a request whose answer is pending. While it is, [`ServingThread::wake`] signals
+    /// when to ask again.
     fn settled(&mut self, ticket: &Self::Ticket) -> TicketState;
 
     /// Renders a problem for its clients, as its face does. Status and `type` stay.
@@ -139,7 +139,7 @@ pub struct FastRequest<'a> {
 
 /// The result of a request.
 #[derive(Debug)]
-pub enum Outcome<Ticket> {
+pub enum FastAnswer<Ticket> {
     /// It is answered by the form with this index and the pieces written.
     Reply(usize),
     /// It will be answered when the ticket is settled.

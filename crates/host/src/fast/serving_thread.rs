@@ -19,16 +19,16 @@ pub enum Stack {
 }
 
 /// One serving thread and one stack.
-pub struct Seat {
+pub struct ServingThread {
     stack: Stack,
     wake: Wake,
     shared: RefCell<Vec<Rc<dyn Any>>>,
 }
 
-impl Seat {
+impl ServingThread {
     /// A thread without paths yet. `wake` makes it retry what waits: for room, or to be settled.
-    pub fn new(stack: Stack, wake: Wake) -> Seat {
-        Seat { stack, wake, shared: RefCell::default() }
+    pub fn new(stack: Stack, wake: Wake) -> ServingThread {
+        ServingThread { stack, wake, shared: RefCell::default() }
     }
 
     /// The stack the thread serves.
@@ -42,7 +42,7 @@ impl Seat {
     }
 
     /// State shared by several paths of this thread, one of each type: made on first use.
-    pub fn shared<T: 'static>(&self, make: impl FnOnce(&Seat) -> T) -> Rc<T> {
+    pub fn shared<T: 'static>(&self, make: impl FnOnce(&ServingThread) -> T) -> Rc<T> {
         let known = self.shared.borrow().iter().find_map(|one| Rc::clone(one).downcast().ok());
         known.unwrap_or_else(|| {
             let made = Rc::new(make(self));
@@ -57,10 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_is_made_once_for_each_seat() {
-        let seat = || Seat::new(Stack::Lean, Arc::new(|| {}));
-        let (one, other) = (seat(), seat());
-        let first = one.shared(|seat| (seat.stack(), 1));
+    fn what_is_shared_is_made_once_for_each_thread() {
+        let thread = || ServingThread::new(Stack::Lean, Arc::new(|| {}));
+        let (one, other) = (thread(), thread());
+        let first = one.shared(|thread| (thread.stack(), 1));
         assert!(Rc::ptr_eq(&first, &one.shared(|_| (Stack::General, 2))));
         assert!(!Rc::ptr_eq(&first, &other.shared(|_| (Stack::Lean, 1))));
         assert_eq!(*one.shared(|_| "another type"), "another type");

@@ -20,15 +20,15 @@ pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Pr
     if !host.limits.looks_at_requests() {
         return Ok(());
     }
-    let purse = host.limits.purse(request.client);
-    request.pay_by(Payer::new(&host.limits, purse));
+    let quota_keys = host.limits.quota_keys(request.client);
+    request.pay_by(Payer::new(&host.limits, quota_keys));
     let is_health = matches!(request.uri.path(), "/health" | "/health/live" | "/health/ready");
     if is_health || request.method == Method::OPTIONS {
         return Ok(());
     }
     let now_us = host.clock.monotonic_us();
     let rate = request.connection.as_ref().and_then(|ties| ties.rate.as_deref());
-    host.limits.admit(rate, purse, now_us)
+    host.limits.admit(rate, quota_keys, now_us)
 }
 
 /// The same for the account, now that it is known.
@@ -37,12 +37,13 @@ pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Pr
 /// 429.
 pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
     let holder = request.principal.holder();
-    let Some(mut purse) = request.payer.purse().filter(|_| holder != Holder::AnyCaller) else {
+    let Some(mut quota_keys) = request.payer.quota_keys().filter(|_| holder != Holder::AnyCaller)
+    else {
         return Ok(());
     };
     let now_us = host.clock.monotonic_us();
-    let admitted = host.limits.admit_account(&mut purse, holder, now_us);
-    request.pay_by(Payer::new(&host.limits, purse));
+    let admitted = host.limits.admit_account(&mut quota_keys, holder, now_us);
+    request.pay_by(Payer::new(&host.limits, quota_keys));
     admitted
 }
 

@@ -3,8 +3,8 @@
 
 use super::{Answer, Host, ReflectedPosition, Request, Response};
 use crate::fast::{
-    AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, FormContent, Head, Headers,
-    Outcome, Seat, Shape, Stack, TicketState, Varying,
+    AnyFastPath, AnyParams, AnyTicket, Factory, FastAnswer, FastRequest, Form, FormContent, Head,
+    Headers, ServingThread, Shape, Stack, TicketState, Varying,
 };
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
@@ -32,8 +32,8 @@ impl ThreadPaths {
     fn new(factories: &Arc<[Factory]>) -> ThreadPaths {
         let notify = Arc::new(Notify::new());
         let woken = Arc::clone(&notify);
-        let seat = Seat::new(Stack::General, Arc::new(move || woken.notify_waiters()));
-        let paths: Vec<_> = factories.iter().map(|make| make(&seat)).collect();
+        let thread = ServingThread::new(Stack::General, Arc::new(move || woken.notify_waiters()));
+        let paths: Vec<_> = factories.iter().map(|make| make(&thread)).collect();
         let forms = paths.iter().map(|path| path.forms()).collect();
         ThreadPaths {
             made_by: Arc::clone(factories),
@@ -47,13 +47,13 @@ impl ThreadPaths {
 
 thread_local! {
     /// This serving thread's fast paths, made on first use.
-    static SEATED: RefCell<Option<ThreadPaths>> = const { RefCell::new(None) };
+    static THREAD_PATHS: RefCell<Option<ThreadPaths>> = const { RefCell::new(None) };
 }
 
 /// Runs `act` on the thread's fast paths, without awaiting.
 fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut ThreadPaths) -> T) -> T {
-    SEATED.with_borrow_mut(|slot| {
-        let known = slot.take().filter(|seated| Arc::ptr_eq(&seated.made_by, made_by));
+    THREAD_PATHS.with_borrow_mut(|slot| {
+        let known = slot.take().filter(|thread| Arc::ptr_eq(&thread.made_by, made_by));
         act(slot.insert(known.unwrap_or_else(|| ThreadPaths::new(made_by))))
     })
 }
@@ -63,7 +63,7 @@ struct ClaimedRequest {
     /// The path, by index.
     at: usize,
     shape: Shape,
-    order: AnyOrder,
+    params: AnyParams,
 }
 
 impl ThreadPaths {
@@ -80,16 +80,18 @@ impl ThreadPaths {
         };
         let path = &mut self.paths[at];
         let head = Head { method, target, headers: Headers::Mapped(&request.headers) };
-        let order = path.understand(&head).map_err(|problem| path.render(problem))?;
-        Ok(ClaimedRequest { at, shape, order })
+        let params = path.understand(&head).map_err(|problem| path.render(problem))?;
+        Ok(ClaimedRequest { at, shape, params })
     }
 
     /// Has it answered.
     fn answer(
         &mut self,
         claimed: &ClaimedRequest,
-        (target, content): (&str, &[u8]),
-        (request, now_us): (&Request, u64),
+        target: &str,
+        content: &[u8],
+        request: &Request,
+        now_us: u64,
     ) -> Step {
         let word = match claimed.shape {
             Shape::Bare(Some(word)) => &target.as_bytes()[word.at..],
@@ -99,8 +101,8 @@ impl ThreadPaths {
         let ThreadPaths { paths, forms, varying, .. } = self;
         varying.clear();
         let path = &mut paths[claimed.at];
-        match path.answer(&claimed.order, asked, varying) {
-            Outcome::Reply(form) => {
+        match path.answer(&claimed.params, asked, varying) {
+            FastAnswer::Reply(form) => {
                 // Its events may be in a partition. A flag that is set for nothing costs a change
                 // one look.
                 if let Some(ties) = &request.connection {
@@ -108,9 +110,9 @@ impl ThreadPaths {
                 }
                 Step::Done(response(&forms[claimed.at][form], varying))
             }
-            Outcome::Pending(ticket) => Step::Settle(claimed.at, ticket),
-            Outcome::Full => Step::Again,
-            Outcome::Refused(problem) | Outcome::Elsewhere(problem) => {
+            FastAnswer::Pending(ticket) => Step::Settle(claimed.at, ticket),
+            FastAnswer::Full => Step::Again,
+            FastAnswer::Refused(problem) | FastAnswer::Elsewhere(problem) => {
                 Step::Done(Err(path.render(problem)))
             }
         }
@@ -186,9 +188,9 @@ async fn answer(
     target: &str,
 ) -> Answer {
     // Before the content: a wrong parameter need not wait for it.
-    let claimed = with_paths(made_by, |seated| {
-        let ClaimedRequest { at, shape, order } = seated.claim(request, target)?;
-        Ok::<_, Box<Problem>>((at, shape, seated.paths[at].largest_content(&order)))
+    let claimed = with_paths(made_by, |thread| {
+        let ClaimedRequest { at, shape, params } = thread.claim(request, target)?;
+        Ok::<_, Box<Problem>>((at, shape, thread.paths[at].largest_content(&params)))
     });
     let (at, shape, most) = claimed?;
     let content = match shape {
@@ -196,18 +198,18 @@ async fn answer(
         Shape::Content => match request.body.read(most).await {
             Ok(content) => content,
             Err(problem) => {
-                return Err(with_paths(made_by, |seated| seated.paths[at].render(problem)));
+                return Err(with_paths(made_by, |thread| thread.paths[at].render(problem)));
             }
         },
     };
     let (at, ticket) = loop {
         let now_us = host.clock.monotonic_us();
-        let (step, notify) = with_paths(made_by, |seated| {
-            let step = match seated.claim(request, target) {
-                Ok(claimed) => seated.answer(&claimed, (target, &content), (request, now_us)),
+        let (step, notify) = with_paths(made_by, |thread| {
+            let step = match thread.claim(request, target) {
+                Ok(claimed) => thread.answer(&claimed, target, &content, request, now_us),
                 Err(problem) => Step::Done(Err(problem)),
             };
-            (step, Arc::clone(&seated.notify))
+            (step, Arc::clone(&thread.notify))
         });
         match step {
             Step::Done(answer) => return answer,
@@ -217,7 +219,7 @@ async fn answer(
     };
     loop {
         let (settled, notify) =
-            with_paths(made_by, |seated| (seated.settled(at, &ticket), Arc::clone(&seated.notify)));
+            with_paths(made_by, |thread| (thread.settled(at, &ticket), Arc::clone(&thread.notify)));
         match settled {
             Some(answer) => return answer,
             None => woken(&notify).await,

@@ -6,8 +6,8 @@ use super::{
 };
 use super::{expect_identity, refuse_key};
 use crate::fast::{
-    self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Seat,
-    Shape, Stack, Varying, erase,
+    self, Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head,
+    ServingThread, Shape, Stack, Varying, erase,
 };
 use crate::identity::Role;
 use crate::wire::problem::{self, Problem};
@@ -20,18 +20,18 @@ const TAKEN: usize = 0;
 
 /// Makes the path for a serving thread.
 pub fn fast_path(context: IngestContext) -> Factory {
-    Arc::new(move |seat| erase(IngestPath { intake: intake_at(seat, &context) }))
+    Arc::new(move |thread| erase(IngestPath { intake: intake_at(thread, &context) }))
 }
 
 /// A serving thread's intake, shared by its users, so that a thread's events stay in order and use
 /// one partition's memory.
-pub fn intake_at(seat: &Seat, context: &IngestContext) -> Rc<RefCell<Intake>> {
-    seat.shared(|seat| {
-        let order = match seat.stack() {
+pub fn intake_at(thread: &ServingThread, context: &IngestContext) -> Rc<RefCell<Intake>> {
+    thread.shared(|thread| {
+        let order = match thread.stack() {
             Stack::Lean => HandoverSide::First,
             Stack::General => HandoverSide::Second,
         };
-        RefCell::new(Intake::new(context.clone(), order, seat.wake()))
+        RefCell::new(Intake::new(context.clone(), order, thread.wake()))
     })
 }
 
@@ -46,7 +46,7 @@ struct Post {
 }
 
 impl FastPath for IngestPath {
-    type Order = Post;
+    type Params = Post;
     type Ticket = Ticket;
 
     fn route(&self) -> FastRoute {
@@ -83,25 +83,25 @@ impl FastPath for IngestPath {
         Ok(Post { target, media: Media::of(head.headers.get("content-type")) })
     }
 
-    fn largest_content(&self, order: &Post) -> usize {
-        self.intake.borrow().largest_body(order.media)
+    fn largest_content(&self, post: &Post) -> usize {
+        self.intake.borrow().largest_body(post.media)
     }
 
-    fn line(&self, order: &Post) -> usize {
-        order.target.source
+    fn line(&self, post: &Post) -> usize {
+        post.target.source
     }
 
     fn answer(
         &mut self,
-        order: &Post,
+        post: &Post,
         asked: FastRequest<'_>,
         _varying: &mut Varying,
-    ) -> Outcome<Ticket> {
-        match self.intake.borrow_mut().take(&order.target, order.media, asked.content) {
-            IntakeOutcome::Accepted => Outcome::Reply(TAKEN),
-            IntakeOutcome::Pending(ticket) => Outcome::Pending(ticket),
-            IntakeOutcome::Full => Outcome::Full,
-            IntakeOutcome::Refused(problem) => Outcome::Refused(problem),
+    ) -> FastAnswer<Ticket> {
+        match self.intake.borrow_mut().take(&post.target, post.media, asked.content) {
+            IntakeOutcome::Accepted => FastAnswer::Reply(TAKEN),
+            IntakeOutcome::Pending(ticket) => FastAnswer::Pending(ticket),
+            IntakeOutcome::Full => FastAnswer::Full,
+            IntakeOutcome::Refused(problem) => FastAnswer::Refused(problem),
         }
     }
 

@@ -10,7 +10,7 @@ use hyper::StatusCode;
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The prepared answers of one [`Form`]: their constant parts are only copied.
-pub(crate) struct Sheet {
+pub(crate) struct EncodedForm {
     /// Their common status.
     pub(crate) status: u16,
     /// Answers made in the same turn of the loop in which their requests arrived, to be counted.
@@ -28,9 +28,9 @@ pub(crate) struct Sheet {
     close: Vec<u8>,
 }
 
-impl Sheet {
+impl EncodedForm {
     /// The answers of this form.
-    pub(crate) fn of(form: &Form) -> Sheet {
+    pub(crate) fn of(form: &Form) -> EncodedForm {
         let content = form.framed_content();
         let (mut text, mut leads) = (status_line(form.status), Vec::new());
         for name in form.varying_headers {
@@ -57,7 +57,7 @@ impl Sheet {
             }
             None => (Vec::new(), ends.map(|end| (text.clone() + &end).into_bytes())),
         };
-        Sheet { status: form.status, prompt: 0, leads, content, before_length, keep, close }
+        EncodedForm { status: form.status, prompt: 0, leads, content, before_length, keep, close }
     }
 
     /// Appends an answer with these varying parts.
@@ -146,7 +146,7 @@ mod tests {
             varying.content().extend_from_slice(content.as_bytes());
         }
         let mut out = b"before".to_vec();
-        Sheet::of(form).push(&mut out, &varying, after).expect("what the form leaves open");
+        EncodedForm::of(form).push(&mut out, &varying, after).expect("what the form leaves open");
         String::from_utf8(out).unwrap()
     }
 
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn nothing_is_appended_of_what_does_not_fit() {
         let mut out = b"before".to_vec();
-        let sheet = Sheet::of(&form((200, "text/plain"), ETAG, FormContent::Varying));
+        let form = EncodedForm::of(&form((200, "text/plain"), ETAG, FormContent::Varying));
         let mut varying = Varying::new();
         varying.header(|out| out.push(b'1'));
         varying.content().extend_from_slice(b"abc");
-        assert_eq!(sheet.push(&mut out, &varying, Persistence::Keep), Err(Misfit));
+        assert_eq!(form.push(&mut out, &varying, Persistence::Keep), Err(Misfit));
         assert_eq!(out, b"before");
     }
 }

@@ -1,10 +1,10 @@
 //! Sends a request to a fast path over both stacks, to compare the answers.
 
 use super::HeadLimits;
-use super::desk::Desk;
+use super::loop_state::LoopState;
 use super::seam::ServerGuards;
 use super::session::{NextStep, Session};
-use crate::fast::{AnyFastPath, Factory, Seat, Stack};
+use crate::fast::{AnyFastPath, Factory, ServingThread, Stack};
 use crate::http::{Content, Host, Request, Response, fast};
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
@@ -17,7 +17,7 @@ const LIMITS: HeadLimits =
 pub struct BothStacks {
     host: Arc<Host>,
     made_by: Arc<[Factory]>,
-    desk: Desk<ServerGuards>,
+    shared: LoopState<ServerGuards>,
     session: Session,
 }
 
@@ -25,12 +25,12 @@ impl BothStacks {
     /// Those of a host, and `more` paths behind its own.
     pub fn new(host: &Arc<Host>, more: &[Factory]) -> BothStacks {
         let made_by: Arc<[Factory]> = host.faces.fast_paths().iter().chain(more).cloned().collect();
-        let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
-        let paths: Vec<Box<dyn AnyFastPath>> = made_by.iter().map(|make| make(&seat)).collect();
+        let thread = ServingThread::new(Stack::Lean, Arc::new(|| {}));
+        let paths: Vec<Box<dyn AnyFastPath>> = made_by.iter().map(|make| make(&thread)).collect();
         let serving = ServerGuards { host: Arc::clone(host) };
-        let desk = Desk::new(serving, paths, LIMITS, host.body_memory.clone());
+        let shared = LoopState::new(serving, paths, LIMITS, host.body_memory.clone());
         let session = Session::new("192.0.2.1".parse().ok());
-        BothStacks { host: Arc::clone(host), made_by, desk, session }
+        BothStacks { host: Arc::clone(host), made_by, shared, session }
     }
 
     /// The answer of the lean loop, and that of the general stack.
@@ -38,14 +38,14 @@ impl BothStacks {
     /// # Panics
     /// If the lean loop hands the request over.
     pub fn ask(&mut self, sent: &SentRequest) -> (PlainAnswer, PlainAnswer) {
-        let lean = said_by_lean(&mut self.desk, &mut self.session, sent);
+        let lean = said_by_lean(&mut self.shared, &mut self.session, sent);
         (lean, said_by_general(&self.host, &self.made_by, sent))
     }
 
     /// How many answers a path has given from the memory of repeated heads.
     #[cfg(test)]
     pub(super) fn prompt(&self, path: usize) -> u32 {
-        self.desk.lanes[path].sheets[0].prompt
+        self.shared.paths[path].forms[0].prompt
     }
 }
 
@@ -97,7 +97,7 @@ fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentReques
 
 /// The lean loop's answer.
 fn said_by_lean(
-    desk: &mut Desk<ServerGuards>,
+    shared: &mut LoopState<ServerGuards>,
     session: &mut Session,
     sent: &SentRequest,
 ) -> PlainAnswer {
@@ -110,8 +110,8 @@ fn said_by_lean(
         bytes.push_str(&format!("Content-Length: {}\r\n", content.len()));
     }
     bytes.push_str(&format!("\r\n{content}"));
-    assert_eq!(session.receive(desk, bytes.as_bytes()), NextStep::More, "{method} {target}");
-    let answer = std::mem::take(&mut desk.out);
+    assert_eq!(session.receive(shared, bytes.as_bytes()), NextStep::More, "{method} {target}");
+    let answer = std::mem::take(&mut shared.out);
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut response = httparse::Response::new(&mut headers);
     let Ok(httparse::Status::Complete(head)) = response.parse(&answer) else { panic!("{bytes}") };

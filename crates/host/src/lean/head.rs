@@ -2,10 +2,10 @@
 //! wrong with it. A head that two readers could interpret differently is refused and the connection
 //! closed.
 
-use super::desk::Desk;
+use super::loop_state::LoopState;
 use super::repeat::Piece;
 use super::seam::{Credentials, Guards};
-use crate::fast::{AnyOrder, Claim, Head, Headers, Shape, Word};
+use crate::fast::{AnyParams, Claim, Head, Headers, Shape, Word};
 use crate::http::body;
 use crate::http::framing::length;
 use crate::http::head_rules::{self, HeadAmbiguity, HeadRules};
@@ -58,19 +58,19 @@ pub(crate) enum Persistence {
     Close,
 }
 
-/// The result of a lane's path for a head.
+/// What a path understood of a head.
 #[derive(Clone)]
 pub(crate) struct HeadMeaning {
-    pub(crate) order: AnyOrder,
+    pub(crate) params: AnyParams,
     /// The largest content it accepts, in bytes.
     pub(crate) largest: usize,
 }
 
-/// What a parsed head asks for.
-pub(crate) struct LaneOrder {
-    /// Its lane, by index.
-    pub(crate) lane: usize,
-    /// The order, or why it is refused.
+/// A request with a parsed head.
+pub(crate) struct ParsedRequest {
+    /// The index of its fast path.
+    pub(crate) path_index: usize,
+    /// Its parameters, or why it is refused.
     pub(crate) what: Result<HeadMeaning, Box<Problem>>,
     pub(crate) framing: Framing,
     pub(crate) expects: Expects,
@@ -86,9 +86,9 @@ pub(crate) enum HeadParse<P> {
     /// Not claimed: for the other stack, untouched.
     Foreign,
     /// A whole head.
-    Order {
-        /// What it asks for.
-        order: LaneOrder,
+    Whole {
+        /// Its request.
+        request: ParsedRequest,
         /// Its length in bytes.
         used: usize,
         /// The part that may vary when the head is repeated; `None`: do not remember it.
@@ -98,13 +98,13 @@ pub(crate) enum HeadParse<P> {
         /// All values of `X-Forwarded-For`, joined.
         forwarded: Vec<u8>,
     },
-    /// Malformed: answer and close. The lane it would have gone to, if known.
+    /// Malformed: answer and close. The index of the path that claimed it, if known.
     Broken(Box<Problem>, Option<usize>),
 }
 
 /// Parses a head at the start of `input`, which is not empty and does not start with a line end.
-pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> HeadParse<G::Pass> {
-    let limits = desk.limits;
+pub(crate) fn read<G: Guards>(shared: &mut LoopState<G>, input: &[u8]) -> HeadParse<G::Pass> {
+    let limits = shared.limits;
     if let Some(reading) = overlong_line(&limits, input) {
         return reading;
     }
@@ -125,15 +125,15 @@ pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> HeadParse<G::
             if limits.traced && is_traced(request.headers) {
                 return HeadParse::Foreign;
             }
-            match Line::of(&request).and_then(|line| Some((line, claim(desk, line)?))) {
-                Some((line, (lane, claim))) => {
+            match Line::of(&request).and_then(|line| Some((line, claim(shared, line)?))) {
+                Some((line, (path_index, claim))) => {
                     let parsed = ParsedHead { line, headers: request.headers, input, used };
-                    judge(desk, lane, claim, parsed)
+                    judge(shared, path_index, claim, parsed)
                 }
                 None => HeadParse::Foreign,
             }
         }
-        Ok(Status::Partial) => match first_line(desk, input) {
+        Ok(Status::Partial) => match first_line(shared, input) {
             FirstLine::Ours if input.len() > limits.head_bytes => {
                 HeadParse::Broken(head_too_long(&limits), None)
             }
@@ -141,7 +141,7 @@ pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> HeadParse<G::
             FirstLine::Foreign => HeadParse::Foreign,
             FirstLine::Incomplete | FirstLine::Broken => HeadParse::Partial { line: false },
         },
-        Err(error) => match first_line(desk, input) {
+        Err(error) => match first_line(shared, input) {
             FirstLine::Foreign => HeadParse::Foreign,
             _ => HeadParse::Broken(broken(error, &limits), None),
         },
@@ -177,11 +177,11 @@ enum FirstLine {
     Broken,
 }
 
-fn first_line<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> FirstLine {
+fn first_line<G: Guards>(shared: &mut LoopState<G>, input: &[u8]) -> FirstLine {
     let Some(end) = input.iter().position(|&b| b == b'\n') else { return FirstLine::Incomplete };
     let mut request = httparse::Request::new(&mut []);
     match request.parse(&input[..=end]) {
-        Ok(Status::Partial) => match Line::of(&request).and_then(|line| claim(desk, line)) {
+        Ok(Status::Partial) => match Line::of(&request).and_then(|line| claim(shared, line)) {
             Some(_) => FirstLine::Ours,
             None => FirstLine::Foreign,
         },
@@ -206,11 +206,11 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The lane for a first line, and its verdict so far.
-fn claim<G: Guards>(desk: &mut Desk<G>, line: Line<'_>) -> Option<(usize, Claim)> {
-    let lanes = desk.lanes.iter_mut().enumerate();
+/// The index of the path that claims a first line, and its claim.
+fn claim<G: Guards>(shared: &mut LoopState<G>, line: Line<'_>) -> Option<(usize, Claim)> {
+    let paths = shared.paths.iter_mut().enumerate();
     let mut claims =
-        lanes.filter_map(|(at, lane)| Some((at, lane.path.claim(line.method, line.target)?)));
+        paths.filter_map(|(at, served)| Some((at, served.path.claim(line.method, line.target)?)));
     claims.next()
 }
 
@@ -329,17 +329,17 @@ impl ParsedHead<'_> {
     }
 }
 
-/// A complete head claimed by a lane.
+/// A complete head claimed by a path.
 fn judge<G: Guards>(
-    desk: &mut Desk<G>,
-    lane: usize,
+    shared: &mut LoopState<G>,
+    path_index: usize,
     claim: Claim,
     parsed: ParsedHead<'_>,
 ) -> HeadParse<G::Pass> {
     let fields = Fields::of(parsed.headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(problem) => return HeadParse::Broken(problem, Some(lane)),
+        Err(problem) => return HeadParse::Broken(problem, Some(path_index)),
     };
     let is_bare = claim.shape != Shape::Content;
     // The other stack handles the rare rest of a request without content, and words every refusal
@@ -350,28 +350,28 @@ fn judge<G: Guards>(
             || fields.upgrade
             || fields.rules.refusal().is_some()
     };
-    if fields.is_foreign || !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
+    if fields.is_foreign || !is_answered(&shared.guards, &fields) || (is_bare && is_rare()) {
         return HeadParse::Foreign;
     }
     let pass = match claim.role {
         None => None,
         Some(role) => {
-            let admitted = desk.guards.admit(role, claim.log.as_deref(), &fields.credentials);
+            let admitted = shared.guards.admit(role, claim.log.as_deref(), &fields.credentials);
             let Some(pass) = admitted.filter(|_| !fields.ambiguous) else {
                 return HeadParse::Foreign;
             };
             Some(pass)
         }
     };
-    let path = &mut *desk.lanes[lane].path;
+    let path = &mut *shared.paths[path_index].path;
     let Line { method, target } = parsed.line;
     let what = match fields.rules.refusal() {
         Some(refusal) => Err(refusal),
         None => path.understand(&Head { method, target, headers: Headers::Parsed(parsed.headers) }),
     };
-    let what = what.and_then(|order| {
-        let largest = path.largest_content(&order);
-        fits(largest, framing).map(|()| HeadMeaning { order, largest })
+    let what = what.and_then(|params| {
+        let largest = path.largest_content(&params);
+        fits(largest, framing).map(|()| HeadMeaning { params, largest })
     });
     let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
     let word = parsed.word(claim.shape);
@@ -381,8 +381,8 @@ fn judge<G: Guards>(
         (None, length) => length.map(|length| Piece::Length(parsed.place_of(length))),
     };
     let word = word.map_or(0..0, |(at, _)| at);
-    let order = LaneOrder { lane, what, framing, expects, after: fields.after(), word };
-    HeadParse::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
+    let request = ParsedRequest { path_index, what, framing, expects, after: fields.after(), word };
+    HeadParse::Whole { request, used: parsed.used, piece, pass, forwarded: fields.forwarded }
 }
 
 /// Whether a body with this framing is acceptable where at most `largest` bytes are.

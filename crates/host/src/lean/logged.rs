@@ -1,6 +1,6 @@
 //! The part of a request that the access log needs, kept only if requests are logged.
 
-use super::desk::Desk;
+use super::loop_state::LoopState;
 use super::seam::Guards;
 use crate::access::Principal;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub(crate) struct AccessLogEntry {
     pub(crate) principal: Option<Arc<Principal>>,
 }
 
-impl<G: Guards> Desk<G> {
+impl<G: Guards> LoopState<G> {
     /// The entry for the request with this head; `None` if requests are not logged.
     pub(super) fn logged(
         &self,

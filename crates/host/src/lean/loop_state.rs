@@ -2,11 +2,11 @@
 //! answers, spare buffers and counts.
 
 use super::head::HeadLimits;
-use super::lane::Lane;
 use super::logged::AccessLogEntry;
 use super::repeat::RepeatableHead;
 use super::seam::Guards;
-use crate::fast::{AnyFastPath, AnyOrder};
+use super::served_path::ServedPath;
+use crate::fast::{AnyFastPath, AnyParams};
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
 use crate::trouble::Cause;
 use crate::wire::problem::Problem;
@@ -17,11 +17,11 @@ const SPARE_BUFFERS: usize = 64;
 const SPARE_BYTES: usize = FREE_BYTES;
 
 /// The shared state of all sessions of one thread.
-pub(crate) struct Desk<G: Guards> {
+pub(crate) struct LoopState<G: Guards> {
     /// Authorization and limits.
     pub(crate) guards: G,
     /// The fast paths.
-    pub(crate) lanes: Vec<Lane<G::Pass>>,
+    pub(crate) paths: Vec<ServedPath<G::Pass>>,
     /// Limits of a head.
     pub(crate) limits: HeadLimits,
     /// Memory for request bodies.
@@ -32,7 +32,8 @@ pub(crate) struct Desk<G: Guards> {
     pub(crate) tally: Tally,
     /// Spare buffers.
     pub(crate) spare: Spare,
-    /// Targets that had no room when last tried, as lane and line. Requests for them queue up.
+    /// Targets that had no room when last tried, as path index and line. Requests for them queue
+    /// up.
     pub(crate) full: Vec<(usize, usize)>,
     /// Whether requests and bytes are limited.
     pub(crate) limited: bool,
@@ -42,18 +43,18 @@ pub(crate) struct Desk<G: Guards> {
     pub(crate) now_us: u64,
 }
 
-impl<G: Guards> Desk<G> {
-    /// An empty desk.
+impl<G: Guards> LoopState<G> {
+    /// The state of a thread without sessions.
     pub(crate) fn new(
         guards: G,
         paths: Vec<Box<dyn AnyFastPath>>,
         limits: HeadLimits,
         memory: BodyMemory,
-    ) -> Desk<G> {
-        Desk {
+    ) -> LoopState<G> {
+        LoopState {
             limited: guards.counts_requests(),
             guards,
-            lanes: paths.into_iter().map(Lane::new).collect(),
+            paths: paths.into_iter().map(ServedPath::new).collect(),
             limits,
             memory,
             out: Vec::new(),
@@ -65,28 +66,29 @@ impl<G: Guards> Desk<G> {
         }
     }
 
-    /// Whether requests with this order queue up.
-    pub(crate) fn is_full(&self, lane: usize, order: &AnyOrder) -> bool {
-        !self.full.is_empty() && self.full.contains(&(lane, self.lanes[lane].path.line(order)))
+    /// Whether requests with these parameters queue up.
+    pub(crate) fn is_full(&self, path_index: usize, params: &AnyParams) -> bool {
+        !self.full.is_empty()
+            && self.full.contains(&(path_index, self.paths[path_index].path.line(params)))
     }
 
-    /// The lane whose last head `input` starts with, if what was decided about it still holds.
+    /// The path whose last head `input` starts with, if what was decided about it still holds.
     #[inline]
     pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, RepeatableHead)> {
-        self.lanes.iter().enumerate().find_map(|(at, lane)| {
-            let repeat = lane.repeat.as_ref()?;
+        self.paths.iter().enumerate().find_map(|(at, served)| {
+            let repeat = served.repeat.as_ref()?;
             let again = repeat.find(input)?;
             let holds = repeat.meaning.pass.as_ref().is_none_or(|pass| self.guards.holds(pass));
             let word = &input[again.word.clone()];
-            let is_ours = holds && (word.is_empty() || lane.path.accepts(word));
+            let is_ours = holds && (word.is_empty() || served.path.accepts(word));
             is_ours.then_some((at, again))
         })
     }
 
-    /// A problem rendered by a lane; in the standard form if there is none.
-    pub(crate) fn render(&self, lane: Option<usize>, problem: Box<Problem>) -> Box<Problem> {
-        match lane {
-            Some(lane) => self.lanes[lane].path.render(problem),
+    /// A problem rendered by a path; in the standard form if there is none.
+    pub(crate) fn render(&self, path_index: Option<usize>, problem: Box<Problem>) -> Box<Problem> {
+        match path_index {
+            Some(path_index) => self.paths[path_index].path.render(problem),
             None => problem,
         }
     }
@@ -102,8 +104,8 @@ pub(crate) struct Arrival {
 /// An answer to be counted.
 #[derive(Debug)]
 pub(crate) struct AnswerRecord {
-    /// Its lane; `None`: the request could not be understood.
-    pub(crate) lane: Option<usize>,
+    /// The index of its path; `None`: the request could not be understood.
+    pub(crate) path_index: Option<usize>,
     pub(crate) status: u16,
     /// The cause of a status of 500 or above.
     pub(crate) cause: Option<Box<Cause>>,
@@ -123,14 +125,14 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts an answer.
-    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Arrival) {
-        self.others.push(AnswerRecord { lane: Some(lane), status, cause: None, came });
+    pub(crate) fn answered(&mut self, path_index: usize, status: u16, came: Arrival) {
+        self.others.push(AnswerRecord { path_index: Some(path_index), status, cause: None, came });
     }
 
     /// Counts an answer that is a problem.
-    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Arrival) {
+    pub(crate) fn refused(&mut self, path_index: Option<usize>, problem: &Problem, came: Arrival) {
         let (status, cause) = (problem.kind.status, Cause::of(problem));
-        self.others.push(AnswerRecord { lane, status, cause, came });
+        self.others.push(AnswerRecord { path_index, status, cause, came });
     }
 }
 

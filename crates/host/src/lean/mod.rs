@@ -2,7 +2,7 @@
 //! serving thread, without a runtime (decisions 0008 and 0025).
 //!
 //! ```text
-//! socket → worker → session → head, chunked → lane (FastPath), seam (Guards)
+//! socket → worker → session → head, chunked → served_path (FastPath), seam (Guards)
 //!             ↑        ↓
 //!           send  ←  answers       anything else: the socket and the bytes read → tokio
 //! ```
@@ -16,36 +16,36 @@
 //! so every refusal is worded in one place.
 
 mod answer;
-mod bell;
 #[cfg(any(test, feature = "testing"))]
 pub mod both_stacks;
 mod conn;
-mod desk;
 mod head;
-mod lane;
 mod limited;
 mod logged;
-mod outcome;
+mod loop_state;
+mod placement;
 mod repeat;
 #[cfg(any(test, feature = "fuzzing"))]
 mod replay;
 mod replies;
 mod request;
 mod seam;
+mod served_path;
 mod session;
 mod slab;
 mod state;
 mod sweep;
+mod wakeup;
 mod worker;
 
-pub(crate) use bell::Bell;
+pub(crate) use wakeup::Wakeup;
 
-use crate::fast::{FastRoute, Seat, Stack};
+use crate::fast::{FastRoute, ServingThread, Stack};
 use crate::http::server::Server;
 use crate::limits::CountedConnection;
 use crate::record::RouteName;
-use desk::Desk;
 use head::HeadLimits;
+use loop_state::LoopState;
 use seam::ServerGuards;
 use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -82,7 +82,7 @@ struct Settings {
     access_log: bool,
     /// The first of this thread's own range of request ids.
     first_request_id: u64,
-    /// The route that each lane's answers are counted for.
+    /// The route that each path's answers are counted for.
     routes: Vec<RouteName>,
     /// The route of requests that could not be understood.
     no_route: RouteName,
@@ -94,7 +94,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(host: &crate::http::Host, desk: &Desk<ServerGuards>) -> Settings {
+    fn of(host: &crate::http::Host, shared: &LoopState<ServerGuards>) -> Settings {
         let config = &host.config;
         let [header_us, body_us, idle_us, write_us, drain_us] = [
             config.header_timeout_ms,
@@ -108,7 +108,7 @@ impl Settings {
         Settings {
             access_log: config.access_log,
             first_request_id: host.request_ids.fetch_add(REQUEST_IDS, Relaxed),
-            routes: desk.lanes.iter().map(|lane| lane.path.route()).map(route).collect(),
+            routes: shared.paths.iter().map(|served| served.path.route()).map(route).collect(),
             no_route: host.routes.no_name(),
             header_us,
             body_us,
@@ -119,7 +119,7 @@ impl Settings {
     }
 }
 
-/// Serves `listener` until the server stops. `bell` wakes it to check whether the server is
+/// Serves `listener` until the server stops. `wakeup` wakes it to check whether the server is
 /// stopping, or whether there is room again.
 ///
 /// A bug that panics costs the connections of this loop, not the loop: it restarts with the same
@@ -130,11 +130,11 @@ impl Settings {
 pub(crate) fn run(
     server: &Arc<Server>,
     listener: &TcpListener,
-    bell: &Arc<Bell>,
+    wakeup: &Arc<Wakeup>,
     handover: &UnboundedSender<Handover>,
 ) -> io::Result<()> {
     loop {
-        let worker = worker(server, listener.try_clone()?, Arc::clone(bell), handover.clone())?;
+        let worker = worker(server, listener.try_clone()?, Arc::clone(wakeup), handover.clone())?;
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
             return Ok(());
         }
@@ -145,7 +145,7 @@ pub(crate) fn run(
 fn worker(
     server: &Arc<Server>,
     listener: TcpListener,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     handover: UnboundedSender<Handover>,
 ) -> io::Result<Worker<ServerGuards>> {
     let host = &server.host;
@@ -156,24 +156,24 @@ fn worker(
         url_bytes: config.max_url_bytes,
         traced: host.otlp.is_on(),
     };
-    let ringer = Arc::clone(&bell);
-    let seat = Seat::new(Stack::Lean, Arc::new(move || ringer.ring()));
-    let paths = host.faces.fast_paths().iter().map(|make| make(&seat)).collect();
+    let waker = Arc::clone(&wakeup);
+    let thread = ServingThread::new(Stack::Lean, Arc::new(move || waker.wake()));
+    let paths = host.faces.fast_paths().iter().map(|make| make(&thread)).collect();
     let serving = ServerGuards { host: Arc::clone(host) };
-    let mut desk = Desk::new(serving, paths, limits, host.body_memory.clone());
-    desk.tally.logs =
+    let mut shared = LoopState::new(serving, paths, limits, host.body_memory.clone());
+    shared.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
         listener: Some(listener),
-        bell,
-        settings: Settings::of(host, &desk),
+        wakeup,
+        settings: Settings::of(host, &shared),
         stats: Arc::clone(&host.stats),
         limits: Arc::clone(&host.limits),
         clock: Arc::clone(&host.clock),
         stopping: host.stopping.clone(),
         handover,
     };
-    Worker::new(parts, desk)
+    Worker::new(parts, shared)
 }
 
 /// The result of a scripted connection of the lean loop.

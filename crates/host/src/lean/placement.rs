@@ -1,13 +1,13 @@
 //! From a complete request to its answer: executes, queues or refuses it.
 
 use super::answer;
-use super::desk::{Arrival, Desk};
 use super::head::{Framing, Persistence};
+use super::loop_state::{Arrival, LoopState};
 use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
 use super::state::{KeptHead, PendingRequest, RefusedRequest, Rest, State};
-use crate::fast::{FastRequest, Outcome};
+use crate::fast::{FastAnswer, FastRequest};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
@@ -29,47 +29,48 @@ impl Session {
     /// `follows`: whether bytes after it have been read.
     pub(super) fn place<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         asking: PendingRequest,
-        (word, content): (&[u8], &[u8]),
+        word: &[u8],
+        content: &[u8],
         follows: bool,
     ) -> Placement {
         // Requests that wait for the same room come first.
-        if desk.is_full(asking.lane, &asking.order) {
+        if shared.is_full(asking.path_index, &asking.params) {
             return Placement::Full(asking);
         }
-        let lane = &mut desk.lanes[asking.lane];
-        lane.varying.clear();
-        let asked = FastRequest { word, content, client: asking.client, now_us: desk.now_us };
-        let outcome = lane.path.answer(&asking.order, asked, &mut lane.varying);
-        let said = if desk.stopping && !follows { Persistence::Close } else { asking.after };
+        let served = &mut shared.paths[asking.path_index];
+        served.varying.clear();
+        let asked = FastRequest { word, content, client: asking.client, now_us: shared.now_us };
+        let outcome = served.path.answer(&asking.params, asked, &mut served.varying);
+        let said = if shared.stopping && !follows { Persistence::Close } else { asking.after };
         match outcome {
-            Outcome::Reply(form) => {
-                let sheet = &mut lane.sheets[form];
-                let pushed = sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
+            FastAnswer::Reply(form) => {
+                let form = &mut served.forms[form];
+                let pushed = form.push(self.replies.next(&mut shared.out), &served.varying, said);
                 if let Err(misfit) = pushed {
-                    self.answer_problem(desk, asking, misfit.into(), said);
+                    self.answer_problem(shared, asking, misfit.into(), said);
                     return Placement::Done;
                 }
-                if asking.came.at_us == desk.now_us && asking.came.logged.is_none() {
-                    sheet.prompt += 1;
-                    desk.tally.prompt += 1;
+                if asking.came.at_us == shared.now_us && asking.came.logged.is_none() {
+                    form.prompt += 1;
+                    shared.tally.prompt += 1;
                 } else {
-                    desk.tally.answered(asking.lane, sheet.status, asking.came);
+                    shared.tally.answered(asking.path_index, form.status, asking.came);
                 }
                 self.go_on(said);
             }
-            Outcome::Pending(ticket) => {
-                let PendingRequest { lane, after, came, .. } = asking;
-                self.replies.wait_for(Durable { lane, ticket, after, came });
+            FastAnswer::Pending(ticket) => {
+                let PendingRequest { path_index, after, came, .. } = asking;
+                self.replies.wait_for(Durable { path_index, ticket, after, came });
                 self.go_on(after);
             }
-            Outcome::Refused(problem) => self.answer_problem(desk, asking, problem, said),
-            Outcome::Full => {
-                desk.full.push((asking.lane, lane.path.line(&asking.order)));
+            FastAnswer::Refused(problem) => self.answer_problem(shared, asking, problem, said),
+            FastAnswer::Full => {
+                shared.full.push((asking.path_index, served.path.line(&asking.params)));
                 return Placement::Full(asking);
             }
-            Outcome::Elsewhere(problem) => return Placement::Elsewhere(asking, problem),
+            FastAnswer::Elsewhere(problem) => return Placement::Elsewhere(asking, problem),
         }
         Placement::Done
     }
@@ -77,15 +78,15 @@ impl Session {
     /// Answers a complete request with a problem.
     pub(super) fn answer_problem<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         asking: PendingRequest,
         problem: Box<Problem>,
         said: Persistence,
     ) {
-        let PendingRequest { lane, came, .. } = asking;
-        let problem = desk.render(Some(lane), problem);
-        answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-        desk.tally.refused(Some(lane), &problem, came);
+        let PendingRequest { path_index, came, .. } = asking;
+        let problem = shared.render(Some(path_index), problem);
+        answer::push_problem(self.replies.next(&mut shared.out), &problem, said);
+        shared.tally.refused(Some(path_index), &problem, came);
         self.go_on(said);
     }
 
@@ -98,19 +99,21 @@ impl Session {
     /// bytes follow.
     pub(super) fn keep<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         asking: PendingRequest,
-        (word, content): (&[u8], &[u8]),
+        word: &[u8],
+        content: &[u8],
         behind: usize,
     ) {
         let mut charge = Charge::default();
-        if let Err(problem) = charge.raise(&desk.memory, content.len()) {
-            let PendingRequest { lane, came, after, .. } = asking;
+        if let Err(problem) = charge.raise(&shared.memory, content.len()) {
+            let PendingRequest { path_index, came, after, .. } = asking;
             let framing = Framing::Length(0);
-            let refused = RefusedRequest { lane, came, after, framing, rest: Rest::Length(0) };
-            return self.refuse(desk, problem, refused, behind);
+            let refused =
+                RefusedRequest { path_index, came, after, framing, rest: Rest::Length(0) };
+            return self.refuse(shared, problem, refused, behind);
         }
-        let mut body = desk.spare.take();
+        let mut body = shared.spare.take();
         body.extend_from_slice(content);
         let kept = KeptHead { asking, word: word.to_vec(), body, _charge: charge };
         self.state = State::Stalled(Box::new(kept));
@@ -120,23 +123,23 @@ impl Session {
     /// perhaps with further requests, have been read.
     pub(super) fn refuse<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         problem: Box<Problem>,
         refused: RefusedRequest,
         here: usize,
     ) {
-        let RefusedRequest { lane, came, after, framing, rest } = refused;
+        let RefusedRequest { path_index, came, after, framing, rest } = refused;
         let (skippable, last) = match (framing, &rest) {
             (Framing::Length(length), Rest::Length(left)) => {
                 (length <= SKIP_BYTES, here as u64 <= *left)
             }
             _ => (true, here == 0),
         };
-        let closes = after == Persistence::Close || !skippable || (desk.stopping && last);
+        let closes = after == Persistence::Close || !skippable || (shared.stopping && last);
         let said = if closes { Persistence::Close } else { Persistence::Keep };
-        let problem = desk.render(Some(lane), problem);
-        answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-        desk.tally.refused(Some(lane), &problem, came);
+        let problem = shared.render(Some(path_index), problem);
+        answer::push_problem(self.replies.next(&mut shared.out), &problem, said);
+        shared.tally.refused(Some(path_index), &problem, came);
         self.state = match (said, rest) {
             (Persistence::Close, _) => State::Ended,
             (Persistence::Keep, Rest::Length(0)) => State::IDLE,
@@ -144,18 +147,18 @@ impl Session {
         };
     }
 
-    /// Answers with a problem and closes, because the rest cannot be understood. `lane`: that of
-    /// the request, if known.
+    /// Answers with a problem and closes, because the rest cannot be understood. `path_index`: that
+    /// of the request, if known.
     pub(super) fn give_up<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         problem: Box<Problem>,
-        lane: Option<usize>,
+        path_index: Option<usize>,
     ) {
-        let problem = desk.render(lane, problem);
-        answer::push_problem(self.replies.next(&mut desk.out), &problem, Persistence::Close);
-        let came = Arrival { at_us: desk.now_us, logged: None };
-        desk.tally.refused(lane, &problem, came);
+        let problem = shared.render(path_index, problem);
+        answer::push_problem(self.replies.next(&mut shared.out), &problem, Persistence::Close);
+        let came = Arrival { at_us: shared.now_us, logged: None };
+        shared.tally.refused(path_index, &problem, came);
         self.state = State::Ended;
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Piece {
     None,
 }
 
-/// The last ordinary head of a path, and its order.
+/// The last ordinary head of a path, and its parameters.
 pub(crate) struct Repeat<P> {
     /// The part before the piece.
     before: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct Repeat<P> {
 
 /// The meaning of a repeatable head.
 pub(crate) struct Meaning<P> {
-    /// Its order.
+    /// Its parameters.
     pub(crate) what: HeadMeaning,
     pub(crate) after: Persistence,
     /// The pass of its caller; `None`: public.

@@ -1,20 +1,20 @@
 //! A session driven by a script instead of a socket, over fake fast paths that record their input.
 //! For tests and the fuzz target.
 
-use super::desk::Desk;
 use super::head::HeadLimits;
 use super::limited;
+use super::loop_state::LoopState;
 use super::seam::{CountedRequest, Credentials, Guards};
 use super::session::{NextStep, Session};
 use crate::access::Principal;
 use crate::fast::{
-    Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
-    Varying, Word, erase,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
+    TicketState, Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::identity::Role;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
-use crate::limits::Purse;
+use crate::limits::QuotaKeys;
 use crate::stats::Stats;
 use crate::wire::problem::{self, Problem};
 use std::cell::RefCell;
@@ -79,14 +79,14 @@ impl Guards for FakeGuards {
         self.limited.is_some()
     }
 
-    fn count(&self, request: CountedRequest<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, request: CountedRequest<'_, ()>) -> (QuotaKeys, Result<(), Box<Problem>>) {
         let limits = self.limited.as_ref().expect("asked only if it counts requests");
         limited::count(limits, &request, None)
     }
 
-    fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
+    fn charge(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64) {
         if let Some(limits) = &self.limited {
-            limits.charge_bytes(purse, bytes, now_us);
+            limits.charge_bytes(quota_keys, bytes, now_us);
         }
     }
 }
@@ -98,7 +98,7 @@ struct FakeIngest {
 }
 
 impl FastPath for FakeIngest {
-    type Order = (String, Media);
+    type Params = (String, Media);
     type Ticket = u64;
 
     fn route(&self) -> FastRoute {
@@ -120,7 +120,7 @@ impl FastPath for FakeIngest {
         is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape: Shape::Content })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Order, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Params, Box<Problem>> {
         if head.target.ends_with("?bad") {
             return Err(problem::INVALID.because("bad").field("bad"));
         }
@@ -129,38 +129,38 @@ impl FastPath for FakeIngest {
         Ok((head.target.to_owned(), Media::of(head.headers.get("content-type"))))
     }
 
-    fn largest_content(&self, _: &Self::Order) -> usize {
+    fn largest_content(&self, _: &Self::Params) -> usize {
         LARGEST_BODY
     }
 
-    fn line(&self, (target, _): &Self::Order) -> usize {
+    fn line(&self, (target, _): &Self::Params) -> usize {
         target.len()
     }
 
     fn answer(
         &mut self,
-        (target, media): &Self::Order,
+        (target, media): &Self::Params,
         asked: FastRequest<'_>,
         _: &mut Varying,
-    ) -> Outcome<u64> {
+    ) -> FastAnswer<u64> {
         let mut script = self.script.borrow_mut();
         if *media == Media::Ndjson {
             let problem = problem::MALFORMED_JSON.because("the fake takes no lines");
-            return Outcome::Refused(problem);
+            return FastAnswer::Refused(problem);
         }
         if asked.content.first() == Some(&b'!') {
-            return Outcome::Refused(problem::INVALID.because("refused"));
+            return FastAnswer::Refused(problem::INVALID.because("refused"));
         }
         if target == "/e?full" {
-            let Some(room) = script.room.checked_sub(1) else { return Outcome::Full };
+            let Some(room) = script.room.checked_sub(1) else { return FastAnswer::Full };
             script.room = room;
         }
         script.taken.push((target.clone(), asked.content.to_vec()));
         if target == "/e?durable" {
             self.tickets += 1;
-            return Outcome::Pending(self.tickets - 1);
+            return FastAnswer::Pending(self.tickets - 1);
         }
-        Outcome::Reply(0)
+        FastAnswer::Reply(0)
     }
 
     fn settled(&mut self, ticket: &u64) -> TicketState {
@@ -178,7 +178,7 @@ struct FakeLinks {
 }
 
 impl FastPath for FakeLinks {
-    type Order = String;
+    type Params = String;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -220,22 +220,22 @@ impl FastPath for FakeLinks {
         told: &String,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<Infallible> {
+    ) -> FastAnswer<Infallible> {
         varying.header(|out| {
             out.extend_from_slice(b"https://example.com/");
             out.extend_from_slice(asked.word);
         });
         match asked.word {
             b"unknown" => {
-                Outcome::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
+                FastAnswer::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
             }
-            b"wait" => Outcome::Elsewhere(problem::INTERNAL.because("to be handed over")),
+            b"wait" => FastAnswer::Elsewhere(problem::INTERNAL.because("to be handed over")),
             code => {
                 let client = asked.client.map(|client| format!(" {client}")).unwrap_or_default();
                 let code = String::from_utf8_lossy(code).into_owned();
                 let click = format!("{told}{client}").into_bytes();
                 self.script.borrow_mut().taken.push((code, click));
-                Outcome::Reply(0)
+                FastAnswer::Reply(0)
             }
         }
     }
@@ -265,8 +265,8 @@ pub(crate) struct Trace {
     pub(crate) end: End,
 }
 
-/// A desk with the fakes.
-pub(crate) fn desk(limits: HeadLimits) -> Desk<FakeGuards> {
+/// A loop state with the fakes.
+pub(crate) fn shared(limits: HeadLimits) -> LoopState<FakeGuards> {
     desk_of(limits, FakeGuards::default())
 }
 
@@ -275,22 +275,22 @@ pub(crate) fn desk(limits: HeadLimits) -> Desk<FakeGuards> {
 pub(crate) fn limited_desk(
     limits: HeadLimits,
     limited: Arc<crate::limits::Limits>,
-) -> Desk<FakeGuards> {
+) -> LoopState<FakeGuards> {
     desk_of(limits, FakeGuards { limited: Some(limited), ..FakeGuards::default() })
 }
 
-fn desk_of(limits: HeadLimits, guards: FakeGuards) -> Desk<FakeGuards> {
+fn desk_of(limits: HeadLimits, guards: FakeGuards) -> LoopState<FakeGuards> {
     let stats = Arc::new(Stats::new(1, Vec::new(), 0));
     let ingest = FakeIngest { script: Rc::clone(&guards.script), tickets: 0 };
     let links = FakeLinks { script: Rc::clone(&guards.script) };
     let paths = vec![erase(ingest), erase(links)];
-    Desk::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
+    LoopState::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
 }
 
 /// Gives a session the pieces one by one and then the end of input. Makes room and settles answers
 /// only when the session is stuck without.
 pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
-    let mut desk = desk(limits);
+    let mut shared = shared(limits);
     let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
@@ -298,23 +298,23 @@ pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u
     let end = loop {
         turn = match turn {
             NextStep::More => match pieces.next() {
-                Some(piece) => session.receive(&mut desk, piece),
-                None => session.end_of_input(&mut desk),
+                Some(piece) => session.receive(&mut shared, piece),
+                None => session.end_of_input(&mut shared),
             },
-            NextStep::Flush => session.resume(&mut desk),
+            NextStep::Flush => session.resume(&mut shared),
             NextStep::Stalled => {
-                desk.guards.script.borrow_mut().room += 1;
-                desk.full.clear();
-                session.retry(&mut desk)
+                shared.guards.script.borrow_mut().room += 1;
+                shared.full.clear();
+                session.retry(&mut shared)
             }
             NextStep::Wait => {
-                desk.guards.script.borrow_mut().stored += 1;
-                session.settle(&mut desk)
+                shared.guards.script.borrow_mut().stored += 1;
+                session.settle(&mut shared)
             }
             NextStep::Leave => break End::Left(Vec::new()),
             NextStep::End => break End::Closed,
         };
-        answers.append(&mut desk.out);
+        answers.append(&mut shared.out);
     };
     let end = match end {
         End::Closed => End::Closed,
@@ -324,7 +324,7 @@ pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u
             End::Left(rest)
         }
     };
-    Trace { taken: desk.guards.script.take().taken, answers, end }
+    Trace { taken: shared.guards.script.take().taken, answers, end }
 }
 
 /// The statuses of answers, without interim ones; `None` if the bytes are not answers.

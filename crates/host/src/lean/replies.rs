@@ -2,8 +2,8 @@
 //! not ready before its barrier.
 
 use super::answer;
-use super::desk::{Arrival, Desk};
 use super::head::Persistence;
+use super::loop_state::{Arrival, LoopState};
 use super::seam::Guards;
 use crate::fast::{AnyTicket, TicketState, Varying};
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ enum Reply {
 
 /// A request whose answer waits for a barrier.
 pub(crate) struct Durable {
-    /// Its lane, by index.
-    pub(crate) lane: usize,
+    /// The index of its fast path.
+    pub(crate) path_index: usize,
     pub(crate) ticket: AnyTicket,
     pub(crate) after: Persistence,
     pub(crate) came: Arrival,
@@ -80,11 +80,11 @@ impl Replies {
 
     /// Moves out what is ready. `last` is what the answer says about the connection if none follows
     /// it.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: Persistence) {
+    pub(crate) fn settle<G: Guards>(&mut self, shared: &mut LoopState<G>, last: Persistence) {
         while let Some(reply) = self.queue.pop_front() {
             let durable = match reply {
                 Reply::Ready(bytes) => {
-                    desk.out.extend_from_slice(&bytes);
+                    shared.out.extend_from_slice(&bytes);
                     continue;
                 }
                 Reply::Durable(durable) => durable,
@@ -92,25 +92,25 @@ impl Replies {
             let closes = durable.after == Persistence::Close
                 || (self.queue.is_empty() && last == Persistence::Close);
             let said = if closes { Persistence::Close } else { Persistence::Keep };
-            let lane = &mut desk.lanes[durable.lane];
-            let answered = match lane.path.settled(&durable.ticket) {
+            let served = &mut shared.paths[durable.path_index];
+            let answered = match served.path.settled(&durable.ticket) {
                 TicketState::Pending => {
                     self.queue.push_front(Reply::Durable(durable));
                     return;
                 }
                 TicketState::Reply(form) => {
-                    let sheet = &lane.sheets[form];
-                    let pushed = sheet.push(&mut desk.out, &Varying::new(), said);
-                    pushed.map(|()| sheet.status).map_err(Into::into)
+                    let form = &served.forms[form];
+                    let pushed = form.push(&mut shared.out, &Varying::new(), said);
+                    pushed.map(|()| form.status).map_err(Into::into)
                 }
                 TicketState::Failed(problem) => Err(problem),
             };
             match answered {
-                Ok(status) => desk.tally.answered(durable.lane, status, durable.came),
+                Ok(status) => shared.tally.answered(durable.path_index, status, durable.came),
                 Err(problem) => {
-                    let problem = lane.path.render(problem);
-                    answer::push_problem(&mut desk.out, &problem, said);
-                    desk.tally.refused(Some(durable.lane), &problem, durable.came);
+                    let problem = served.path.render(problem);
+                    answer::push_problem(&mut shared.out, &problem, said);
+                    shared.tally.refused(Some(durable.path_index), &problem, durable.came);
                 }
             }
             self.durable -= 1;

@@ -1,10 +1,10 @@
 //! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
-use super::desk::{Arrival, Desk};
-use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, LaneOrder, Persistence};
+use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, ParsedRequest, Persistence};
 use super::logged::AccessLogEntry;
-use super::outcome::Placement;
+use super::loop_state::{Arrival, LoopState};
+use super::placement::Placement;
 use super::repeat::{Meaning, Repeat};
 use super::seam::Guards;
 use super::session::Session;
@@ -15,7 +15,7 @@ use crate::http::chunked::ChunkFault;
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 
-/// What is known of a request apart from its head and its order.
+/// What is known of a request apart from its head and its parameters.
 struct RequestFacts {
     client: Option<IpAddr>,
     logged: Option<Box<AccessLogEntry>>,
@@ -26,25 +26,26 @@ impl Session {
     /// available part of its body; `None` if more input is needed.
     pub(super) fn head<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         input: &[u8],
         seen: usize,
         line: bool,
     ) -> Option<usize> {
-        if let Some((lane, again)) = desk.again(input)
-            && let Some(repeat) = &desk.lanes[lane].repeat
+        if let Some((path_index, again)) = shared.again(input)
+            && let Some(repeat) = &shared.paths[path_index].repeat
         {
             let (head, rest) = input.split_at(again.used);
             let Meaning { what, after, pass, forwarded } = &repeat.meaning;
-            let client = desk.guards.client(self.peer, forwarded);
-            let counted = self.count(desk, client, pass.as_ref());
+            let client = shared.guards.client(self.peer, forwarded);
+            let counted = self.count(shared, client, pass.as_ref());
             let framing = Framing::Length(again.length);
             let what =
                 counted.and_then(|()| head::fits(what.largest, framing)).map(|()| what.clone());
-            let logged = desk.logged(head, client, pass.as_ref());
+            let logged = shared.logged(head, client, pass.as_ref());
             let (expects, after) = (Expects::Nothing, *after);
-            let order = LaneOrder { lane, what, framing, expects, after, word: again.word };
-            return self.begin(desk, order, RequestFacts { client, logged }, head, rest);
+            let request =
+                ParsedRequest { path_index, what, framing, expects, after, word: again.word };
+            return self.begin(shared, request, RequestFacts { client, logged }, head, rest);
         }
         // Line ends before a request are ignored.
         match input {
@@ -53,7 +54,7 @@ impl Session {
             [b'\r'] => return None,
             _ => {}
         }
-        if !worth_reading(input, seen, line, &desk.limits) {
+        if !worth_reading(input, seen, line, &shared.limits) {
             self.state = State::Head { seen: input.len(), line };
             return None;
         }
@@ -65,7 +66,7 @@ impl Session {
             self.state = State::Leaving;
             return None;
         }
-        match head::read(desk, input) {
+        match head::read(shared, input) {
             HeadParse::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
@@ -74,26 +75,31 @@ impl Session {
                 self.state = State::Leaving;
                 None
             }
-            HeadParse::Broken(problem, lane) => {
-                self.give_up(desk, problem, lane);
+            HeadParse::Broken(problem, path_index) => {
+                self.give_up(shared, problem, path_index);
                 None
             }
-            HeadParse::Order { mut order, used, piece, pass, forwarded } => {
+            HeadParse::Whole { mut request, used, piece, pass, forwarded } => {
                 let (head, rest) = input.split_at(used);
-                let client = desk.guards.client(self.peer, &forwarded);
-                let counted = self.count(desk, client, pass.as_ref());
-                let logged = desk.logged(head, client, pass.as_ref());
+                let client = shared.guards.client(self.peer, &forwarded);
+                let counted = self.count(shared, client, pass.as_ref());
+                let logged = shared.logged(head, client, pass.as_ref());
                 if let (Some(piece), Ok(what), Expects::Nothing) =
-                    (&piece, &order.what, order.expects)
+                    (&piece, &request.what, request.expects)
                 {
-                    let (what, after) = (what.clone(), order.after);
+                    let (what, after) = (what.clone(), request.after);
                     let meaning = Meaning { what, after, pass, forwarded };
-                    Repeat::remember(&mut desk.lanes[order.lane].repeat, head, piece, meaning);
+                    Repeat::remember(
+                        &mut shared.paths[request.path_index].repeat,
+                        head,
+                        piece,
+                        meaning,
+                    );
                 }
                 if let Err(problem) = counted {
-                    order.what = Err(problem);
+                    request.what = Err(problem);
                 }
-                self.begin(desk, order, RequestFacts { client, logged }, head, rest)
+                self.begin(shared, request, RequestFacts { client, logged }, head, rest)
             }
         }
     }
@@ -102,38 +108,38 @@ impl Session {
     /// stack has to handle it, unchanged.
     fn begin<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
-        order: LaneOrder,
+        shared: &mut LoopState<G>,
+        request: ParsedRequest,
         known: RequestFacts,
         head: &[u8],
         rest: &[u8],
     ) -> Option<usize> {
         self.begun = self.begun.wrapping_add(1);
-        let LaneOrder { lane, what, framing, expects, after, word } = order;
+        let ParsedRequest { path_index, what, framing, expects, after, word } = request;
         let RequestFacts { client, logged } = known;
-        let came = Arrival { at_us: desk.now_us, logged };
-        let HeadMeaning { order, largest } = match what {
+        let came = Arrival { at_us: shared.now_us, logged };
+        let HeadMeaning { params, largest } = match what {
             Ok(understood) => understood,
             Err(problem) => {
                 // Whether a client that asked first now sends the body is unknown.
                 let after = if expects == Expects::Continue { Persistence::Close } else { after };
-                let body = Rest::of(framing, desk.limits.head_bytes);
-                let refused = RefusedRequest { lane, came, after, framing, rest: body };
-                self.refuse(desk, problem, refused, rest.len());
+                let body = Rest::of(framing, shared.limits.head_bytes);
+                let refused = RefusedRequest { path_index, came, after, framing, rest: body };
+                self.refuse(shared, problem, refused, rest.len());
                 return Some(head.len());
             }
         };
-        let asking = PendingRequest { lane, order, client, after, came };
+        let asking = PendingRequest { path_index, params, client, after, came };
         if let Framing::Length(length) = framing
             && length <= rest.len() as u64
         {
             let length = length as usize;
             let (content, behind) = rest.split_at(length);
-            let parts = (&head[word], content);
-            self.charge_bytes(desk, length);
-            match self.place(desk, asking, parts, !behind.is_empty()) {
+            let word = &head[word];
+            self.charge_bytes(shared, length);
+            match self.place(shared, asking, word, content, !behind.is_empty()) {
                 Placement::Done => {}
-                Placement::Full(asking) => self.keep(desk, asking, parts, behind.len()),
+                Placement::Full(asking) => self.keep(shared, asking, word, content, behind.len()),
                 Placement::Elsewhere(..) => {
                     self.state = State::Leaving;
                     return None;
@@ -142,13 +148,13 @@ impl Session {
             return Some(head.len() + length);
         }
         if expects == Expects::Continue && rest.is_empty() {
-            self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
+            self.replies.next(&mut shared.out).extend_from_slice(answer::CONTINUE);
         }
         self.state = State::Body(Box::new(ReceivingBody {
             most: largest,
             asking,
-            rest: Rest::of(framing, desk.limits.head_bytes),
-            body: desk.spare.take(),
+            rest: Rest::of(framing, shared.limits.head_bytes),
+            body: shared.spare.take(),
             charge: Charge::default(),
             framing,
         }));
@@ -156,7 +162,7 @@ impl Session {
     }
 
     /// Handles a part of a body: bytes consumed.
-    pub(super) fn body<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> usize {
+    pub(super) fn body<G: Guards>(&mut self, shared: &mut LoopState<G>, input: &[u8]) -> usize {
         let State::Body(mut receiving) = std::mem::replace(&mut self.state, State::IDLE) else {
             return 0;
         };
@@ -165,31 +171,31 @@ impl Session {
             let (used, data, end) = match receiving.rest.next(&input[at..]) {
                 Ok(piece) => piece,
                 Err(broken) => {
-                    let problem = lost(broken, desk.limits.head_bytes);
-                    self.give_up(desk, problem, Some(receiving.asking.lane));
+                    let problem = lost(broken, shared.limits.head_bytes);
+                    self.give_up(shared, problem, Some(receiving.asking.path_index));
                     return input.len();
                 }
             };
             at += used;
-            self.charge_bytes(desk, used);
+            self.charge_bytes(shared, used);
             let room = if receiving.body.len() + data.len() > receiving.most {
                 Err(body::too_large(receiving.most))
             } else {
-                receiving.charge.raise(&desk.memory, receiving.body.len() + data.len())
+                receiving.charge.raise(&shared.memory, receiving.body.len() + data.len())
             };
             if let Err(problem) = room {
                 let ReceivingBody { asking, rest, framing, body, .. } = *receiving;
-                let PendingRequest { lane, after, came, .. } = asking;
-                desk.spare.give(body);
-                let refused = RefusedRequest { lane, came, after, framing, rest };
-                self.refuse(desk, problem, refused, input.len() - at);
+                let PendingRequest { path_index, after, came, .. } = asking;
+                shared.spare.give(body);
+                let refused = RefusedRequest { path_index, came, after, framing, rest };
+                self.refuse(shared, problem, refused, input.len() - at);
                 return at;
             }
             receiving.body.extend_from_slice(data);
             if end {
                 let ReceivingBody { asking, body, charge, .. } = *receiving;
                 let kept = KeptHead { asking, word: Vec::new(), body, _charge: charge };
-                self.place_kept(desk, kept, at < input.len());
+                self.place_kept(shared, kept, at < input.len());
                 return at;
             }
         }
@@ -200,32 +206,32 @@ impl Session {
     /// Executes a completely buffered request, and keeps it if there is no room.
     pub(super) fn place_kept<G: Guards>(
         &mut self,
-        desk: &mut Desk<G>,
+        shared: &mut LoopState<G>,
         kept: KeptHead,
         follows: bool,
     ) {
         let KeptHead { asking, word, body, _charge } = kept;
         let after = asking.after;
-        match self.place(desk, asking, (&word, &body), follows) {
-            Placement::Done => desk.spare.give(body),
+        match self.place(shared, asking, &word, &body, follows) {
+            Placement::Done => shared.spare.give(body),
             Placement::Full(asking) => {
                 self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
             // Its bytes are gone, so the other stack cannot answer it.
             Placement::Elsewhere(asking, problem) => {
-                desk.spare.give(body);
-                let said = if desk.stopping && !follows { Persistence::Close } else { after };
-                self.answer_problem(desk, asking, problem, said);
+                shared.spare.give(body);
+                let said = if shared.stopping && !follows { Persistence::Close } else { after };
+                self.answer_problem(shared, asking, problem, said);
             }
         }
     }
 
     /// Handles a part of a refused body: bytes consumed.
-    pub(super) fn skip<G: Guards>(&mut self, desk: &Desk<G>, input: &[u8]) -> usize {
+    pub(super) fn skip<G: Guards>(&mut self, shared: &LoopState<G>, input: &[u8]) -> usize {
         let State::Skip { rest, allowance } = &mut self.state else { return 0 };
         let next = rest.next(input);
-        if let (Ok((used, ..)), Some(purse)) = (&next, self.purse) {
-            desk.guards.charge(purse, *used, desk.now_us);
+        if let (Ok((used, ..)), Some(quota_keys)) = (&next, self.quota_keys) {
+            shared.guards.charge(quota_keys, *used, shared.now_us);
         }
         match next {
             Ok((used, _, true)) => {

@@ -5,7 +5,7 @@ use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
 use crate::identity::Holder;
 use crate::identity::Role;
-use crate::limits::{Purse, SharedBucket};
+use crate::limits::{QuotaKeys, SharedBucket};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
@@ -60,9 +60,12 @@ pub(crate) trait Guards {
     fn counts_requests(&self) -> bool;
     /// Takes a request from the quotas of its connection, address and account; returns who pays for
     /// its body in any case.
-    fn count(&self, request: CountedRequest<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
+    fn count(
+        &self,
+        request: CountedRequest<'_, Self::Pass>,
+    ) -> (QuotaKeys, Result<(), Box<Problem>>);
     /// Charges bytes of a body.
-    fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
+    fn charge(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64);
 }
 
 /// The real server.
@@ -114,13 +117,13 @@ impl Guards for ServerGuards {
         self.host.limits.looks_at_requests()
     }
 
-    fn count(&self, request: CountedRequest<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, request: CountedRequest<'_, Pass>) -> (QuotaKeys, Result<(), Box<Problem>>) {
         let holder = request.pass.map(|pass| pass.principal.holder());
         let holder = holder.filter(|holder| *holder != Holder::AnyCaller);
         super::limited::count(&self.host.limits, &request, holder)
     }
 
-    fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
-        self.host.limits.charge_bytes(purse, bytes, now_us);
+    fn charge(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64) {
+        self.host.limits.charge_bytes(quota_keys, bytes, now_us);
     }
 }

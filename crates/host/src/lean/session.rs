@@ -1,14 +1,14 @@
 //! One connection without its socket: bytes go in, answers and the next step come out. Every split
 //! of the same bytes gives the same requests in the same order, and the same answers.
 
-use super::desk::Desk;
 use super::head::{self, HeadParse, Persistence};
+use super::loop_state::LoopState;
 use super::replies::Replies;
 use super::seam::Guards;
 use super::state::State;
 use crate::http::body::ENDED_EARLY;
 use crate::http::body_memory::Charge;
-use crate::limits::{Purse, SharedBucket};
+use crate::limits::{QuotaKeys, SharedBucket};
 use crate::wire::problem;
 use std::net::IpAddr;
 
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     /// The remaining request quota of the connection.
     pub(super) rate: SharedBucket,
     /// Who pays for the last request, if it is charged.
-    pub(super) purse: Option<Purse>,
+    pub(super) quota_keys: Option<QuotaKeys>,
 }
 
 impl Session {
@@ -73,43 +73,47 @@ impl Session {
             begun: 0,
             peer,
             rate: SharedBucket::default(),
-            purse: None,
+            quota_keys: None,
         }
     }
 
     /// Handles input. Only after [`NextStep::More`].
-    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> NextStep {
+    pub(crate) fn receive<G: Guards>(
+        &mut self,
+        shared: &mut LoopState<G>,
+        input: &[u8],
+    ) -> NextStep {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
-            return match self.charge(desk) {
+            return match self.charge(shared) {
                 Some(turn) => turn,
-                None => self.resume(desk),
+                None => self.resume(shared),
             };
         }
-        let (used, turn) = self.advance(desk, input);
+        let (used, turn) = self.advance(shared, input);
         if used < input.len() {
-            self.left = desk.spare.take();
+            self.left = shared.spare.take();
             self.left.extend_from_slice(&input[used..]);
-            return self.charge(desk).unwrap_or(turn);
+            return self.charge(shared).unwrap_or(turn);
         }
         turn
     }
 
     /// Charges kept bytes like a body: many unfinished long heads take as much memory. Over the
     /// limit, the connection is closed.
-    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<NextStep> {
-        let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
+    fn charge<G: Guards>(&mut self, shared: &mut LoopState<G>) -> Option<NextStep> {
+        let problem = self.charge.raise(&shared.memory, self.left.len()).err()?;
         self.left = Vec::new();
-        self.give_up(desk, problem, None);
+        self.give_up(shared, problem, None);
         Some(self.turn())
     }
 
     /// Continues with input read earlier.
-    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
+    pub(crate) fn resume<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         let mut left = std::mem::take(&mut self.left);
-        let (used, turn) = self.advance(desk, &left);
+        let (used, turn) = self.advance(shared, &left);
         if used == left.len() {
-            desk.spare.give(left);
+            shared.spare.give(left);
             self.charge = Charge::default();
         } else {
             left.drain(..used);
@@ -119,14 +123,14 @@ impl Session {
     }
 
     /// The client will send no more. Only after [`NextStep::More`].
-    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
+    pub(crate) fn end_of_input<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         if let State::Body(receiving) = &self.state {
-            let lane = receiving.asking.lane;
-            self.give_up(desk, problem::BAD_REQUEST.because(ENDED_EARLY), Some(lane));
+            let path_index = receiving.asking.path_index;
+            self.give_up(shared, problem::BAD_REQUEST.because(ENDED_EARLY), Some(path_index));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let HeadParse::Broken(problem, lane) = head::read(desk, &left) {
-                self.give_up(desk, problem, lane);
+            if let HeadParse::Broken(problem, path_index) = head::read(shared, &left) {
+                self.give_up(shared, problem, path_index);
             }
         }
         self.state = State::Ended;
@@ -134,17 +138,17 @@ impl Session {
     }
 
     /// The client took too long: answers if a request has started, and closes.
-    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
+    pub(crate) fn expire<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         match (self.phase(), &self.state) {
             (Phase::Head, _) => {
                 let problem =
                     problem::REQUEST_TIMEOUT.because("the request's head did not arrive in time");
-                self.give_up(desk, problem, None);
+                self.give_up(shared, problem, None);
             }
             (Phase::Body, State::Body(receiving)) => {
-                let lane = receiving.asking.lane;
+                let path_index = receiving.asking.path_index;
                 let problem = problem::BODY_TIMEOUT.because("the body did not arrive in time");
-                self.give_up(desk, problem, Some(lane));
+                self.give_up(shared, problem, Some(path_index));
             }
             _ => {}
         }
@@ -153,22 +157,22 @@ impl Session {
     }
 
     /// Moves out settled answers, and continues.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
+    pub(crate) fn settle<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
-        let last = if desk.stopping && quiet { Persistence::Close } else { Persistence::Keep };
-        self.replies.settle(desk, last);
+        let last = if shared.stopping && quiet { Persistence::Close } else { Persistence::Keep };
+        self.replies.settle(shared, last);
         if last == Persistence::Close && self.replies.is_empty() {
             self.state = State::Ended;
         }
-        self.resume(desk)
+        self.resume(shared)
     }
 
     /// Retries the request that found no room. Later ones have to wait.
-    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
+    pub(crate) fn retry<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
                 let follows = !self.left.is_empty();
-                self.place_kept(desk, *kept, follows);
+                self.place_kept(shared, *kept, follows);
                 if matches!(self.state, State::Stalled(_)) {
                     return NextStep::Stalled;
                 }
@@ -216,7 +220,7 @@ impl Session {
     }
 
     /// Processes `input`: bytes consumed, and the next step.
-    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, NextStep) {
+    fn advance<G: Guards>(&mut self, shared: &mut LoopState<G>, input: &[u8]) -> (usize, NextStep) {
         let mut used = 0;
         loop {
             if self.replies.is_full() {
@@ -226,21 +230,21 @@ impl Session {
             let step = match &mut self.state {
                 State::Head { .. } if rest.is_empty() => {
                     // No request is in progress, and none will come.
-                    if desk.stopping && self.replies.is_empty() {
+                    if shared.stopping && self.replies.is_empty() {
                         self.state = State::Ended;
                     }
                     None
                 }
-                State::Head { .. } if desk.out.len() >= OUT_BYTES => {
+                State::Head { .. } if shared.out.len() >= OUT_BYTES => {
                     return (used, NextStep::Flush);
                 }
                 State::Head { seen, line } => {
                     let (seen, line) = (*seen, *line);
-                    self.head(desk, rest, seen, line)
+                    self.head(shared, rest, seen, line)
                 }
                 State::Body(_) | State::Skip { .. } if rest.is_empty() => None,
-                State::Body(_) => Some(self.body(desk, rest)),
-                State::Skip { .. } => Some(self.skip(desk, rest)),
+                State::Body(_) => Some(self.body(shared, rest)),
+                State::Skip { .. } => Some(self.skip(shared, rest)),
                 State::Stalled(_) | State::Leaving | State::Ended => None,
             };
             match step {

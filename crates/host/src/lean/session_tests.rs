@@ -2,7 +2,7 @@
 
 use super::answer::CONTINUE;
 use super::head::HeadLimits;
-use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
+use super::replay::{End, LARGEST_BODY, Trace, replay, shared, statuses};
 use super::session::{NextStep, Phase, Session};
 use super::visit_tests::{clicked, visit};
 use crate::http::body_memory::{BodyMemory, Charge};
@@ -313,38 +313,38 @@ fn everything_else_is_handed_over_untouched_behind_the_answers_before_it() {
 #[test]
 fn durable_answers_wait_and_stay_in_order() {
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
-    let mut desk = desk(LIMITS);
+    let mut shared = shared(LIMITS);
     let mut session = Session::new(None);
     let input = [durable, PLAIN, durable, &b"GET /health HTTP/1.1\r\n"[..]].concat();
-    assert_eq!(session.receive(&mut desk, &input), NextStep::Wait, "all taken, none answered");
-    assert_eq!((desk.guards.script.borrow().taken.len(), desk.out.len()), (3, 0));
-    desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), NextStep::Wait);
-    assert_eq!(desk.out, ACCEPTED.repeat(2));
-    desk.guards.script.borrow_mut().stored = 2;
-    assert_eq!(session.settle(&mut desk), NextStep::Leave);
-    assert_eq!(desk.out, ACCEPTED.repeat(3));
+    assert_eq!(session.receive(&mut shared, &input), NextStep::Wait, "all taken, none answered");
+    assert_eq!((shared.guards.script.borrow().taken.len(), shared.out.len()), (3, 0));
+    shared.guards.script.borrow_mut().stored = 1;
+    assert_eq!(session.settle(&mut shared), NextStep::Wait);
+    assert_eq!(shared.out, ACCEPTED.repeat(2));
+    shared.guards.script.borrow_mut().stored = 2;
+    assert_eq!(session.settle(&mut shared), NextStep::Leave);
+    assert_eq!(shared.out, ACCEPTED.repeat(3));
     let trace = everywhere(&durable.repeat(20));
     let statuses = statuses(&trace.answers).unwrap();
     assert_eq!(statuses.len(), 20);
     assert_eq!(statuses.iter().position(|&s| s == 503), Some(13), "one failed, at its place");
     assert_eq!(whole(&durable.repeat(200)).taken.len(), 200, "more than may wait at once");
     // Ready answers behind a pending one are bounded, too.
-    let mut desk = super::replay::desk(LIMITS);
+    let mut shared = super::replay::shared(LIMITS);
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), NextStep::More);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), NextStep::Wait);
+    assert_eq!(session.receive(&mut shared, durable), NextStep::More);
+    assert_eq!(session.receive(&mut shared, &PLAIN.repeat(1_000)), NextStep::Wait);
     assert!(
-        (200..300).contains(&desk.guards.script.borrow().taken.len()),
+        (200..300).contains(&shared.guards.script.borrow().taken.len()),
         "{}",
-        desk.guards.script.borrow().taken.len()
+        shared.guards.script.borrow().taken.len()
     );
-    desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), NextStep::Flush);
-    while session.resume(&mut desk) == NextStep::Flush {
-        desk.out.clear();
+    shared.guards.script.borrow_mut().stored = 1;
+    assert_eq!(session.settle(&mut shared), NextStep::Flush);
+    while session.resume(&mut shared) == NextStep::Flush {
+        shared.out.clear();
     }
-    assert_eq!(desk.guards.script.borrow().taken.len(), 1_001);
+    assert_eq!(shared.guards.script.borrow().taken.len(), 1_001);
 }
 
 #[test]
@@ -355,28 +355,28 @@ fn a_request_without_room_is_kept_and_those_behind_it_wait() {
     assert_eq!(targets, ["/e", "/e?full", "/e", "/e?full"]);
     assert_eq!(trace.answers, ACCEPTED.repeat(4));
     // Another connection does not overtake while the target is known to be full.
-    let mut desk = desk(LIMITS);
+    let mut shared = shared(LIMITS);
     let (mut first, mut second) = (Session::new(None), Session::new(None));
-    assert_eq!(first.receive(&mut desk, full), NextStep::Stalled);
-    desk.guards.script.borrow_mut().room = 1;
-    assert_eq!(second.receive(&mut desk, full), NextStep::Stalled);
-    desk.full.clear();
-    assert_eq!(first.retry(&mut desk), NextStep::Flush);
-    assert_eq!(second.retry(&mut desk), NextStep::Stalled);
-    assert_eq!(desk.out, ACCEPTED);
+    assert_eq!(first.receive(&mut shared, full), NextStep::Stalled);
+    shared.guards.script.borrow_mut().room = 1;
+    assert_eq!(second.receive(&mut shared, full), NextStep::Stalled);
+    shared.full.clear();
+    assert_eq!(first.retry(&mut shared), NextStep::Flush);
+    assert_eq!(second.retry(&mut shared), NextStep::Stalled);
+    assert_eq!(shared.out, ACCEPTED);
 }
 
 #[test]
 fn late_clients_are_told_and_idle_ones_are_not() {
     const NONE: [u16; 0] = [];
     let expire = |input: &[u8], phase: Phase| {
-        let mut desk = desk(LIMITS);
+        let mut shared = shared(LIMITS);
         let mut session = Session::new(None);
-        session.receive(&mut desk, input);
+        session.receive(&mut shared, input);
         assert_eq!(session.phase(), phase);
-        desk.out.clear();
-        assert_eq!(session.expire(&mut desk), NextStep::End);
-        statuses(&desk.out).unwrap()
+        shared.out.clear();
+        assert_eq!(session.expire(&mut shared), NextStep::End);
+        statuses(&shared.out).unwrap()
     };
     assert_eq!(expire(b"", Phase::Idle), NONE);
     assert_eq!(expire(PLAIN, Phase::Idle), NONE);
@@ -389,37 +389,37 @@ fn late_clients_are_told_and_idle_ones_are_not() {
 
 #[test]
 fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so() {
-    let mut desk = desk(LIMITS);
-    desk.stopping = true;
+    let mut shared = shared(LIMITS);
+    shared.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), NextStep::End);
-    assert_eq!(desk.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
-    desk.out.clear();
+    assert_eq!(session.receive(&mut shared, &PLAIN.repeat(3)), NextStep::End);
+    assert_eq!(shared.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
+    shared.out.clear();
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &PLAIN[..50]), NextStep::More, "in a request");
-    assert_eq!(session.receive(&mut desk, &PLAIN[50..]), NextStep::End);
-    assert_eq!(desk.out, ACCEPTED_LAST);
-    desk.out.clear();
+    assert_eq!(session.receive(&mut shared, &PLAIN[..50]), NextStep::More, "in a request");
+    assert_eq!(session.receive(&mut shared, &PLAIN[50..]), NextStep::End);
+    assert_eq!(shared.out, ACCEPTED_LAST);
+    shared.out.clear();
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), NextStep::More);
-    desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), NextStep::End);
-    assert_eq!(desk.out, ACCEPTED_LAST);
+    assert_eq!(session.receive(&mut shared, durable), NextStep::More);
+    shared.guards.script.borrow_mut().stored = 1;
+    assert_eq!(session.settle(&mut shared), NextStep::End);
+    assert_eq!(shared.out, ACCEPTED_LAST);
 }
 
 #[test]
 fn memory_for_bodies_is_charged_and_given_back() {
-    let mut desk = desk(LIMITS);
+    let mut shared = shared(LIMITS);
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
-    desk.memory = BodyMemory::new(&stats, 60 << 10);
+    shared.memory = BodyMemory::new(&stats, 60 << 10);
     let mut charge = Charge::default();
-    charge.raise(&desk.memory, 16 << 10).unwrap();
+    charge.raise(&shared.memory, 16 << 10).unwrap();
     assert_eq!(stats.body_bytes.load(Relaxed), 0, "small ones are free");
-    charge.raise(&desk.memory, 40 << 10).unwrap();
+    charge.raise(&shared.memory, 40 << 10).unwrap();
     assert_eq!(stats.body_bytes.load(Relaxed), 40 << 10);
     let mut other = Charge::default();
-    let refused = other.raise(&desk.memory, 21 << 10).unwrap_err();
+    let refused = other.raise(&shared.memory, 21 << 10).unwrap_err();
     assert_eq!(refused.kind.status, 503);
     drop(charge);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
@@ -427,19 +427,19 @@ fn memory_for_bodies_is_charged_and_given_back() {
 
 #[test]
 fn long_heads_that_do_not_end_are_charged_like_bodies() {
-    let mut desk = desk(HeadLimits { head_bytes: 64 << 10, ..LIMITS });
+    let mut shared = shared(HeadLimits { head_bytes: 64 << 10, ..LIMITS });
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
-    desk.memory = BodyMemory::new(&stats, 60 << 10);
+    shared.memory = BodyMemory::new(&stats, 60 << 10);
     let head = format!("POST /e HTTP/1.1\r\nHost: l\r\nX: {}", "x".repeat(40 << 10));
     let mut first = Session::new(None);
-    assert_eq!(first.receive(&mut desk, head.as_bytes()), NextStep::More);
+    assert_eq!(first.receive(&mut shared, head.as_bytes()), NextStep::More);
     assert!(stats.body_bytes.load(Relaxed) >= 40 << 10);
     let mut second = Session::new(None);
-    assert_eq!(second.receive(&mut desk, head.as_bytes()), NextStep::End);
-    assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
+    assert_eq!(second.receive(&mut shared, head.as_bytes()), NextStep::End);
+    assert_eq!(statuses(&std::mem::take(&mut shared.out)).unwrap(), [503]);
     // The first continues, and returns its memory.
-    assert_eq!(first.receive(&mut desk, b"\r\nContent-Length: 1\r\n\r\n1"), NextStep::More);
-    assert_eq!(desk.out, ACCEPTED);
+    assert_eq!(first.receive(&mut shared, b"\r\nContent-Length: 1\r\n\r\n1"), NextStep::More);
+    assert_eq!(shared.out, ACCEPTED);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }
 

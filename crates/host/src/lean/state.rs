@@ -1,8 +1,8 @@
 //! The state of a session.
 
-use super::desk::Arrival;
 use super::head::{Framing, Persistence};
-use crate::fast::AnyOrder;
+use super::loop_state::Arrival;
+use crate::fast::AnyParams;
 use crate::http::body_memory::Charge;
 use crate::http::chunked::{ChunkFault, Chunked};
 use std::net::IpAddr;
@@ -33,9 +33,9 @@ impl State {
 
 /// A request as far as its head tells.
 pub(super) struct PendingRequest {
-    /// Its lane, by index.
-    pub(super) lane: usize,
-    pub(super) order: AnyOrder,
+    /// The index of its fast path.
+    pub(super) path_index: usize,
+    pub(super) params: AnyParams,
     pub(super) client: Option<IpAddr>,
     pub(super) after: Persistence,
     pub(super) came: Arrival,
@@ -61,7 +61,7 @@ pub(super) struct KeptHead {
 
 /// A refused request, whatever the rest of its body contains.
 pub(super) struct RefusedRequest {
-    pub(super) lane: usize,
+    pub(super) path_index: usize,
     pub(super) came: Arrival,
     pub(super) after: Persistence,
     pub(super) framing: Framing,

@@ -51,7 +51,7 @@ impl Sweep {
 impl<G: Guards> Worker<G> {
     /// Checks the next connections, if it is time to.
     pub(super) fn sweep(&mut self) {
-        let now_us = self.desk.now_us;
+        let now_us = self.shared.now_us;
         if self.sweep.due_us() > now_us {
             return;
         }
@@ -79,7 +79,7 @@ impl<G: Guards> Worker<G> {
             AwaitedEvent::Linger => self.sweep.linger_us,
             AwaitedEvent::Ours => return,
         };
-        if self.desk.now_us.saturating_sub(conn.since_us) < most_us {
+        if self.shared.now_us.saturating_sub(conn.since_us) < most_us {
             return;
         }
         let slow = match conn.waiting {
@@ -93,7 +93,7 @@ impl<G: Guards> Worker<G> {
         }
         match conn.waiting {
             AwaitedEvent::Head | AwaitedEvent::Body => {
-                let turn = conn.session.expire(&mut self.desk);
+                let turn = conn.session.expire(&mut self.shared);
                 self.proceed(token, turn);
             }
             _ => self.close(token),

@@ -4,8 +4,8 @@
 use super::both_stacks::{BothStacks, SentRequest};
 use crate::declare::routes;
 use crate::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Seat,
-    Shape, TicketState, Varying, Word, erase,
+    Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head,
+    ServingThread, Shape, TicketState, Varying, Word, erase,
 };
 use crate::http::connection;
 use crate::http::face::{Face, ServedRoute};
@@ -39,7 +39,7 @@ struct TallyOrder {
 }
 
 impl FastPath for Tally {
-    type Order = TallyOrder;
+    type Params = TallyOrder;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -78,9 +78,9 @@ impl FastPath for Tally {
         order: &TallyOrder,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<Infallible> {
+    ) -> FastAnswer<Infallible> {
         if asked.word == b"never" {
-            return Outcome::Refused(problem::NOT_FOUND.because("this is never counted"));
+            return FastAnswer::Refused(problem::NOT_FOUND.because("this is never counted"));
         }
         if asked.word[0].is_ascii_uppercase() {
             return self.look(order, asked.word, varying);
@@ -90,7 +90,7 @@ impl FastPath for Tally {
         let client = asked.client.map(|client| client.to_string()).unwrap_or_default();
         let text = format!("{count} {} {client}", order.agent);
         varying.content().extend_from_slice(text.as_bytes());
-        Outcome::Reply(COUNTED)
+        FastAnswer::Reply(COUNTED)
     }
 
     fn settled(&mut self, ticket: &Infallible) -> TicketState {
@@ -104,23 +104,28 @@ impl FastPath for Tally {
 
 impl Tally {
     /// The answer to a word that is not counted.
-    fn look(&self, order: &TallyOrder, word: &[u8], varying: &mut Varying) -> Outcome<Infallible> {
+    fn look(
+        &self,
+        order: &TallyOrder,
+        word: &[u8],
+        varying: &mut Varying,
+    ) -> FastAnswer<Infallible> {
         let Some(count) = self.0.get(&word.to_ascii_lowercase()) else {
-            return Outcome::Reply(NEVER_ASKED);
+            return FastAnswer::Reply(NEVER_ASKED);
         };
         let etag = format!("\"{count}\"");
         varying.header(|out| out.extend_from_slice(etag.as_bytes()));
         varying.header(|out| out.extend_from_slice(b"17"));
         if order.has.as_deref() == Some(etag.as_bytes()) {
-            return Outcome::Reply(UNCHANGED);
+            return FastAnswer::Reply(UNCHANGED);
         }
         varying.content().extend_from_slice(format!("{count} so far").as_bytes());
-        Outcome::Reply(LOOKED_AT)
+        FastAnswer::Reply(LOOKED_AT)
     }
 }
 
 fn tally() -> Factory {
-    Arc::new(|_: &Seat| erase(Tally::default()))
+    Arc::new(|_: &ServingThread| erase(Tally::default()))
 }
 
 /// A face with that path.

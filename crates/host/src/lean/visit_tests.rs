@@ -1,7 +1,7 @@
 //! Requests for links at every split, alone and among events.
 
 use super::head::Persistence;
-use super::replay::{End, desk, replay, statuses};
+use super::replay::{End, replay, shared, statuses};
 use super::session::{NextStep, Session};
 use super::session_tests::{ACCEPTED, LIMITS, PLAIN, everywhere, refused, whole};
 
@@ -135,11 +135,11 @@ fn a_redirect_keeps_its_place_behind_what_waits_and_ends_a_connection_when_the_s
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
     let trace = everywhere(&[durable, &visit("a")[..], durable, &visit("unknown")].concat());
     assert_eq!(statuses(&trace.answers).unwrap(), [202, 302, 202, 404]);
-    let mut desk = desk(LIMITS);
-    desk.stopping = true;
+    let mut shared = shared(LIMITS);
+    shared.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &visit("a").repeat(2)), NextStep::End);
+    assert_eq!(session.receive(&mut shared, &visit("a").repeat(2)), NextStep::End);
     let answers = [found_at("a", Persistence::Keep), found_at("a", Persistence::Close)].concat();
-    assert_eq!(desk.out, answers);
-    assert_eq!((desk.lanes[1].sheets[0].prompt, desk.tally.others.len()), (2, 0));
+    assert_eq!(shared.out, answers);
+    assert_eq!((shared.paths[1].forms[0].prompt, shared.tally.others.len()), (2, 0));
 }

@@ -1,12 +1,12 @@
 //! The loop of one lean thread: waits, accepts, reads, runs sessions, sends.
 
-use super::bell::Bell;
 use super::conn::{Conn, Input, SendOutcome};
-use super::desk::{AnswerRecord, Desk};
+use super::loop_state::{AnswerRecord, LoopState};
 use super::seam::Guards;
 use super::session::NextStep;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
+use super::wakeup::Wakeup;
 use super::{Handover, Settings};
 use crate::access::Principal;
 use crate::identity;
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use wellspring_log::Clock;
 
 const LISTENER: Token = Token::reserved(1);
-const BELL: Token = Token::reserved(2);
+const WAKEUP: Token = Token::reserved(2);
 /// Sockets handled each time the loop wakes.
 const EVENTS: usize = 256;
 /// Connections accepted each time the loop wakes.
@@ -42,11 +42,11 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
-/// What the loop needs apart from its desk.
+/// What the loop needs apart from its state.
 pub(super) struct Parts {
     /// `None` once the server is shutting down.
     pub(super) listener: Option<TcpListener>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) wakeup: Arc<Wakeup>,
     pub(super) settings: Settings,
     pub(super) stats: Arc<Stats>,
     pub(super) limits: Arc<Limits>,
@@ -58,7 +58,7 @@ pub(super) struct Parts {
 /// One lean thread at work.
 pub(super) struct Worker<G: Guards> {
     pub(super) parts: Parts,
-    pub(super) desk: Desk<G>,
+    pub(super) shared: LoopState<G>,
     pub(super) conns: Slab<Conn>,
     pub(super) sweep: Sweep,
     /// Whether and since when the server is shutting down.
@@ -80,21 +80,21 @@ impl<G: Guards> Worker<G> {
     ///
     /// # Errors
     /// The operating system has no room for another epoll set.
-    pub(super) fn new(parts: Parts, desk: Desk<G>) -> io::Result<Worker<G>> {
+    pub(super) fn new(parts: Parts, shared: LoopState<G>) -> io::Result<Worker<G>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = |token: Token| EventData::new_u64(token.to_u64());
         if let Some(listener) = &parts.listener {
             epoll::add(&epoll, listener, data(LISTENER), EventFlags::IN)?;
         }
         let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &*parts.bell, data(BELL), edge)?;
-        let mut desk = desk;
-        desk.now_us = parts.clock.monotonic_us();
-        let sweep = Sweep::new(&parts.settings, desk.now_us);
+        epoll::add(&epoll, &*parts.wakeup, data(WAKEUP), edge)?;
+        let mut shared = shared;
+        shared.now_us = parts.clock.monotonic_us();
+        let sweep = Sweep::new(&parts.settings, shared.now_us);
         Ok(Worker {
             request_id: parts.settings.first_request_id,
             parts,
-            desk,
+            shared,
             conns: Slab::new(),
             sweep,
             stopping_since_us: None,
@@ -123,12 +123,12 @@ impl<G: Guards> Worker<G> {
                     return;
                 }
             }
-            self.desk.now_us = self.parts.clock.monotonic_us();
+            self.shared.now_us = self.parts.clock.monotonic_us();
             let mut rang = false;
             for event in &events {
                 match Token::from_u64(event.data.u64()) {
                     LISTENER => self.accept(),
-                    BELL => rang = true,
+                    WAKEUP => rang = true,
                     token => self.ready(token, event.flags),
                 }
             }
@@ -144,7 +144,7 @@ impl<G: Guards> Worker<G> {
     fn is_done(&self) -> bool {
         let Some(since_us) = self.stopping_since_us else { return false };
         let left = self.conns.len();
-        let late = self.desk.now_us.saturating_sub(since_us) >= self.parts.settings.drain_us;
+        let late = self.shared.now_us.saturating_sub(since_us) >= self.parts.settings.drain_us;
         if late && left > 0 {
             tracing::warn!(connections = left, "connections were closed at the shutdown deadline");
         }
@@ -157,7 +157,7 @@ impl<G: Guards> Worker<G> {
         let end =
             self.stopping_since_us.map(|since| since.saturating_add(self.parts.settings.drain_us));
         let due = [swept, end, self.accept_again_us].into_iter().flatten().min()?;
-        let wait_us = due.saturating_sub(self.desk.now_us);
+        let wait_us = due.saturating_sub(self.shared.now_us);
         let nanos = (wait_us % 1_000_000 * 1_000) as i64;
         Some(Timespec { tv_sec: (wait_us / 1_000_000) as i64, tv_nsec: nanos })
     }
@@ -174,7 +174,7 @@ impl<G: Guards> Worker<G> {
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    self.accept_again_us = Some(self.desk.now_us + ACCEPT_PAUSE_US);
+                    self.accept_again_us = Some(self.shared.now_us + ACCEPT_PAUSE_US);
                     self.watch_listener(EventFlags::empty());
                     return;
                 }
@@ -183,7 +183,7 @@ impl<G: Guards> Worker<G> {
     }
 
     fn accept_again(&mut self) {
-        if self.accept_again_us.is_some_and(|again| again <= self.desk.now_us) {
+        if self.accept_again_us.is_some_and(|again| again <= self.shared.now_us) {
             self.accept_again_us = None;
             self.watch_listener(EventFlags::IN);
         }
@@ -205,7 +205,7 @@ impl<G: Guards> Worker<G> {
                 return;
             }
         };
-        let token = self.conns.insert(Conn::new(stream, peer, open, self.desk.now_us));
+        let token = self.conns.insert(Conn::new(stream, peer, open, self.shared.now_us));
         let Some(conn) = self.conns.get_mut(token) else { return };
         let data = EventData::new_u64(token.to_u64());
         if epoll::add(&self.epoll, &conn.stream, data, EventFlags::IN).is_err() {
@@ -222,12 +222,12 @@ impl<G: Guards> Worker<G> {
                 return self.close(token);
             }
             // Once everything is sent, the session continues.
-            match conn.send(&mut self.desk.out, self.desk.now_us) {
+            match conn.send(&mut self.shared.out, self.shared.now_us) {
                 SendOutcome::Gone => return self.close(token),
                 SendOutcome::Blocked => return,
                 SendOutcome::All => {}
             }
-            let turn = conn.session.resume(&mut self.desk);
+            let turn = conn.session.resume(&mut self.shared);
             return self.proceed(token, turn);
         }
         if conn.reads() {
@@ -259,15 +259,15 @@ impl<G: Guards> Worker<G> {
             Input::Discarded(left) => match left.checked_sub(got) {
                 Some(rest) => {
                     *left = rest;
-                    conn.session.charge_bytes(&self.desk, got);
+                    conn.session.charge_bytes(&self.shared, got);
                     return;
                 }
                 None => return self.close(token),
             },
-            Input::Open if got > 0 => conn.session.receive(&mut self.desk, &buffer[..got]),
+            Input::Open if got > 0 => conn.session.receive(&mut self.shared, &buffer[..got]),
             Input::Open | Input::Ended => {
                 conn.input = Input::Ended;
-                conn.session.end_of_input(&mut self.desk)
+                conn.session.end_of_input(&mut self.shared)
             }
         };
         self.proceed(token, turn);
@@ -276,10 +276,10 @@ impl<G: Guards> Worker<G> {
     /// Sends the session's answers and does what it needs next.
     pub(super) fn proceed(&mut self, token: Token, mut turn: NextStep) {
         let Some(conn) = self.conns.get_mut(token) else { return };
-        let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
+        let mut sent = conn.send(&mut self.shared.out, self.shared.now_us);
         while (sent, turn) == (SendOutcome::All, NextStep::Flush) {
-            turn = conn.session.resume(&mut self.desk);
-            sent = conn.send(&mut self.desk.out, self.desk.now_us);
+            turn = conn.session.resume(&mut self.shared);
+            sent = conn.send(&mut self.shared.out, self.shared.now_us);
         }
         conn.turn = turn;
         if turn == NextStep::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
@@ -308,7 +308,7 @@ impl<G: Guards> Worker<G> {
                 conn.interest
             }
         };
-        conn.watch(self.desk.now_us);
+        conn.watch(self.shared.now_us);
         if conn.interest != wants {
             self.watch_for(token, wants);
         }
@@ -326,7 +326,7 @@ impl<G: Guards> Worker<G> {
 
     /// Counts the answers. Their time runs from when the loop woke.
     fn count(&mut self) {
-        let Desk { tally, lanes, now_us, .. } = &mut self.desk;
+        let LoopState { tally, paths, now_us, .. } = &mut self.shared;
         if tally.prompt == 0 && tally.others.is_empty() {
             return;
         }
@@ -334,21 +334,22 @@ impl<G: Guards> Worker<G> {
         let (stats, settings) = (&self.parts.stats, &self.parts.settings);
         if std::mem::take(&mut tally.prompt) > 0 {
             let took_us = sent_us.saturating_sub(*now_us);
-            for (lane, &route) in lanes.iter_mut().zip(&settings.routes) {
-                for sheet in &mut lane.sheets {
-                    let count = std::mem::take(&mut sheet.prompt);
+            for (served, &route) in paths.iter_mut().zip(&settings.routes) {
+                for form in &mut served.forms {
+                    let count = std::mem::take(&mut form.prompt);
                     if count > 0 {
-                        stats.answered_alike(route, sheet.status, took_us, count.into());
+                        stats.answered_alike(route, form.status, took_us, count.into());
                     }
                 }
             }
         }
-        for AnswerRecord { lane, status, cause, came } in tally.others.drain(..) {
+        for AnswerRecord { path_index, status, cause, came } in tally.others.drain(..) {
             let logged = came.logged.as_deref();
             let principal = logged.and_then(|logged| logged.principal.as_deref());
             let mut record = RequestRecord {
-                route: lane.map_or(settings.no_route, |lane| settings.routes[lane]),
-                method: lane.map_or("", |lane| lanes[lane].path.route().method),
+                route: path_index
+                    .map_or(settings.no_route, |path_index| settings.routes[path_index]),
+                method: path_index.map_or("", |path_index| paths[path_index].path.route().method),
                 path: logged.map_or("", |logged| &logged.path),
                 log: "",
                 identity: principal.map_or(&identity::UNKNOWN, Principal::identity),
@@ -380,7 +381,7 @@ impl<G: Guards> Worker<G> {
 
     /// Rung by the flusher or at shutdown.
     fn answer_the_bell(&mut self) {
-        self.parts.bell.listen();
+        self.parts.wakeup.rearm();
         if self.stopping_since_us.is_none() && *self.parts.stopping.borrow() {
             self.stop();
         }
@@ -394,7 +395,7 @@ impl<G: Guards> Worker<G> {
         for &token in &turned {
             let Some(conn) = self.conns.get_mut(token) else { continue };
             conn.in_waiting = false;
-            let turn = conn.session.settle(&mut self.desk);
+            let turn = conn.session.settle(&mut self.shared);
             self.proceed(token, turn);
         }
         turned.clear();
@@ -406,22 +407,22 @@ impl<G: Guards> Worker<G> {
     /// one.
     fn retry_all(&mut self) {
         let mut turned = std::mem::take(&mut self.turned);
-        self.desk.full.clear();
+        self.shared.full.clear();
         for token in std::mem::take(&mut self.stalled) {
             let Some(conn) = self.conns.get_mut(token) else { continue };
-            if conn.session.retry(&mut self.desk) == NextStep::Stalled {
+            if conn.session.retry(&mut self.shared) == NextStep::Stalled {
                 self.stalled.push(token);
                 continue;
             }
             conn.in_stalled = false;
-            match conn.send(&mut self.desk.out, self.desk.now_us) {
+            match conn.send(&mut self.shared.out, self.shared.now_us) {
                 SendOutcome::Gone => self.close(token),
                 SendOutcome::All | SendOutcome::Blocked => turned.push(token),
             }
         }
         for &token in &turned {
             let Some(conn) = self.conns.get_mut(token) else { continue };
-            let turn = conn.session.resume(&mut self.desk);
+            let turn = conn.session.resume(&mut self.shared);
             self.proceed(token, turn);
         }
         turned.clear();
@@ -451,7 +452,7 @@ impl<G: Guards> Worker<G> {
             return self.close(token);
         }
         conn.input = Input::Discarded(LINGER_BYTES);
-        conn.watch(self.desk.now_us);
+        conn.watch(self.shared.now_us);
         if conn.interest != EventFlags::IN {
             self.watch_for(token, EventFlags::IN);
         }
@@ -464,14 +465,14 @@ impl<G: Guards> Worker<G> {
 
     /// Accepts no more connections; received requests are answered; those in progress get time.
     fn stop(&mut self) {
-        self.desk.stopping = true;
-        self.stopping_since_us = Some(self.desk.now_us);
+        self.shared.stopping = true;
+        self.stopping_since_us = Some(self.shared.now_us);
         self.accept_again_us = None;
         if let Some(listener) = self.parts.listener.take() {
             // Closing this descriptor is not enough: there is another (see `run`).
             let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
         }
-        self.sweep.hurry(self.desk.now_us);
+        self.sweep.hurry(self.shared.now_us);
         for place in 0..self.conns.places() {
             let Some(token) = self.conns.at(place) else { continue };
             self.end_if_idle(token);

@@ -2,21 +2,21 @@
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
-use super::bell::Bell;
-use super::desk::Desk;
 use super::head::HeadLimits;
+use super::loop_state::LoopState;
 use super::seam::{CountedRequest, Credentials, Guards};
 use super::session_tests::{ACCEPTED, ACCEPTED_LAST};
+use super::wakeup::Wakeup;
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::access::Principal;
 use crate::fast::{
-    Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
-    Varying, Word, erase,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
+    TicketState, Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::identity::Role;
-use crate::limits::Purse;
+use crate::limits::QuotaKeys;
 use crate::record::RouteName;
 use crate::stats::{Stats, prometheus};
 use crate::wire::problem::Problem;
@@ -77,15 +77,15 @@ impl Guards for OpenGuards {
         false
     }
 
-    fn count(&self, _: CountedRequest<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, _: CountedRequest<'_, ()>) -> (QuotaKeys, Result<(), Box<Problem>>) {
         unreachable!("nothing is limited")
     }
 
-    fn charge(&self, _: Purse, _: usize, _: u64) {}
+    fn charge(&self, _: QuotaKeys, _: usize, _: u64) {}
 }
 
 impl FastPath for CommandedIngest {
-    type Order = String;
+    type Params = String;
     type Ticket = usize;
 
     fn route(&self) -> FastRoute {
@@ -124,11 +124,11 @@ impl FastPath for CommandedIngest {
         target: &String,
         asked: FastRequest<'_>,
         _: &mut Varying,
-    ) -> Outcome<usize> {
+    ) -> FastAnswer<usize> {
         if target == "/e?full" {
             let room = self.command.room.load(SeqCst);
             if room == 0 {
-                return Outcome::Full;
+                return FastAnswer::Full;
             }
             self.command.room.store(room - 1, SeqCst);
         }
@@ -137,9 +137,9 @@ impl FastPath for CommandedIngest {
         self.command.taken.lock().unwrap().push(body);
         if target == "/e?durable" {
             self.tickets += 1;
-            return Outcome::Pending(self.tickets - 1);
+            return FastAnswer::Pending(self.tickets - 1);
         }
-        Outcome::Reply(0)
+        FastAnswer::Reply(0)
     }
 
     fn settled(&mut self, ticket: &usize) -> TicketState {
@@ -155,7 +155,7 @@ impl FastPath for CommandedIngest {
 struct CodePath(Arc<Command>);
 
 impl FastPath for CodePath {
-    type Order = ();
+    type Params = ();
     type Ticket = ();
 
     fn route(&self) -> FastRoute {
@@ -182,10 +182,10 @@ impl FastPath for CodePath {
         Ok(())
     }
 
-    fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Varying) -> Outcome<()> {
+    fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Varying) -> FastAnswer<()> {
         varying.header(|out| out.extend_from_slice(asked.word));
         self.0.taken.lock().unwrap().push(asked.client.unwrap().to_string());
-        Outcome::Reply(0)
+        FastAnswer::Reply(0)
     }
 
     fn settled(&mut self, (): &()) -> TicketState {
@@ -196,7 +196,7 @@ impl FastPath for CodePath {
 struct Running {
     command: Arc<Command>,
     address: SocketAddr,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     stop: watch::Sender<bool>,
     stats: Arc<Stats>,
     thread: Option<JoinHandle<()>>,
@@ -208,7 +208,7 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let (bell, command) = (Arc::new(Bell::new().unwrap()), Arc::new(Command::default()));
+        let (wakeup, command) = (Arc::new(Wakeup::new().unwrap()), Arc::new(Command::default()));
         let (stop, stopping) = watch::channel(false);
         let (handover, handed_over) = unbounded_channel();
         let (limited, stats) = crate::limits::Limits::for_tests(&[]);
@@ -227,7 +227,7 @@ impl Running {
         };
         let parts = Parts {
             listener: Some(listener),
-            bell: Arc::clone(&bell),
+            wakeup: Arc::clone(&wakeup),
             settings,
             limits: limited,
             stats: Arc::clone(&stats),
@@ -241,10 +241,10 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let links = CodePath(Arc::clone(&ours));
             let paths = vec![erase(CommandedIngest { command: ours, tickets: 0 }), erase(links)];
-            Worker::new(parts, Desk::new(OpenGuards, paths, limits, memory)).unwrap().run();
+            Worker::new(parts, LoopState::new(OpenGuards, paths, limits, memory)).unwrap().run();
         });
         let thread = Some(thread);
-        Running { command, address, bell, stop, stats, thread, handed_over }
+        Running { command, address, wakeup, stop, stats, thread, handed_over }
     }
 
     fn connect(&self) -> TcpStream {
@@ -277,7 +277,7 @@ impl Running {
     fn stop(&mut self) -> Duration {
         let asked = Instant::now();
         self.stop.send(true).unwrap();
-        self.bell.ring();
+        self.wakeup.wake();
         self.thread.take().unwrap().join().unwrap();
         asked.elapsed()
     }
@@ -321,10 +321,10 @@ fn connections_that_wait_for_room_are_served_in_turn_and_delay_no_other() {
         running.taken(i + 1);
     }
     running.command.room.store(2, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     running.taken(5);
     running.command.room.store(8, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     let order: Vec<String> = running.taken(13).split_off(3);
     assert_eq!(order, ["0a", "1a", "2a", "3a", "4a", "0b", "1b", "2b", "3b", "4b"]);
     waiting.iter_mut().for_each(|stream| answers(stream, 2));
@@ -352,7 +352,7 @@ fn a_connection_that_waits_for_room_is_not_read_and_may_close() {
     drop(stream);
     running.open(0);
     running.command.room.store(1, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     let mut next = running.connect();
     next.write_all(&request("/e?full", "next")).unwrap();
     answers(&mut next, 1);
@@ -373,7 +373,7 @@ fn an_answer_to_a_client_that_left_reaches_no_other_client() {
     rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
     *running.command.goes.lock().unwrap() = Some(gone);
     running.command.room.store(2, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     running.taken(2);
     let there = stalled[1].as_mut().unwrap();
     answers(there, 1);
@@ -390,7 +390,7 @@ fn durable_answers_come_when_the_barrier_has() {
     running.taken(3);
     silent(&mut stream);
     running.command.stored.store(1, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     answers(&mut stream, 2);
     silent(&mut stream);
     // The connection is handed over once the last answer is settled, not before.
@@ -398,7 +398,7 @@ fn durable_answers_come_when_the_barrier_has() {
     silent(&mut stream);
     assert!(running.handed_over.try_recv().is_err());
     running.command.stored.store(2, SeqCst);
-    running.bell.ring();
+    running.wakeup.wake();
     answers(&mut stream, 1);
     let handed_over = running.handed_over.blocking_recv().unwrap();
     assert_eq!(handed_over.read, b"GET /health HTTP/1.1\r\n");
@@ -449,7 +449,7 @@ fn stopping_ends_the_idle_at_once_and_gives_the_others_their_time() {
     durable.write_all(&request("/e?durable", "2")).unwrap();
     running.taken(1);
     running.stop.send(true).unwrap();
-    running.bell.ring();
+    running.wakeup.wake();
     std::thread::sleep(Duration::from_millis(100));
     running.command.stored.store(1, SeqCst);
     let took = running.stop();

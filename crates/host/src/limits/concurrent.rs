@@ -13,7 +13,7 @@ pub(crate) struct Concurrent {
 
 /// A part of a client's use, released when dropped.
 #[derive(Debug)]
-#[must_use = "what is dropped is given back"]
+#[must_use = "dropping it returns the share to the quota"]
 pub(crate) struct ConcurrentShare {
     key: Key,
     amount: u64,

@@ -23,7 +23,7 @@ pub(crate) use client::{Keys, network};
 pub(crate) use concurrent::{Concurrent, ConcurrentShare};
 pub(crate) use connect::CountedConnection;
 pub use limiter::Limiter;
-pub use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
+pub use payer::{HeldByClient, HeldMemory, Payer, QuotaKeys, Reads};
 pub use rate::{Rate, SharedBucket};
 pub(crate) use settings::{LimitConfig, LimitSettings};
 
@@ -123,9 +123,9 @@ impl Limits {
         self.requests.map(|_| Arc::default())
     }
 
-    /// The purse of a request from this address, until the account is known.
-    pub(crate) fn purse(&self, client: Option<IpAddr>) -> Purse {
-        Purse { address: self.keys.of_address(client), account: None }
+    /// The quota keys of a request from this address, until the account is known.
+    pub(crate) fn quota_keys(&self, client: Option<IpAddr>) -> QuotaKeys {
+        QuotaKeys { address: self.keys.of_address(client), account: None }
     }
 
     /// Whether a request over this connection and from this address is within its limits. Check
@@ -137,7 +137,7 @@ impl Limits {
     pub(crate) fn admit(
         &self,
         connection: Option<&SharedBucket>,
-        purse: Purse,
+        quota_keys: QuotaKeys,
         now_us: u64,
     ) -> Result<(), Box<Problem>> {
         let now_ns = now_us.saturating_mul(1_000);
@@ -152,7 +152,7 @@ impl Limits {
                 self.refuse(Refusal { reason: RefusalReason::RequestOfConnection, problem })
             );
         }
-        self.address.admit(purse.address, now_ns).map_err(|refusal| self.refuse(refusal))
+        self.address.admit(quota_keys.address, now_ns).map_err(|refusal| self.refuse(refusal))
     }
 
     /// The same for the account, once the caller is known.
@@ -161,7 +161,7 @@ impl Limits {
     /// 429 with `Retry-After`, counted.
     pub(crate) fn admit_account(
         &self,
-        purse: &mut Purse,
+        quota_keys: &mut QuotaKeys,
         holder: Holder<'_>,
         now_us: u64,
     ) -> Result<(), Box<Problem>> {
@@ -169,41 +169,41 @@ impl Limits {
             return Ok(());
         }
         let key = self.keys.of_holder(holder);
-        purse.account = Some(key);
+        quota_keys.account = Some(key);
         let admitted = self.account.admit(key, now_us.saturating_mul(1_000));
         admitted.map_err(|refusal| self.refuse(refusal))
     }
 
     /// Charges bytes of a received body or a sent answer.
-    pub(crate) fn charge_bytes(&self, purse: Purse, bytes: usize, now_us: u64) {
-        self.each(purse, |quota, key| quota.charge_bytes(key, bytes as u64, now_us * 1_000));
+    pub(crate) fn charge_bytes(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64) {
+        self.each(quota_keys, |quota, key| quota.charge_bytes(key, bytes as u64, now_us * 1_000));
     }
 
-    fn charge_reads(&self, purse: Purse, us: u64, now_us: u64) {
-        self.each(purse, |quota, key| quota.charge_reads(key, us, now_us * 1_000));
+    fn charge_reads(&self, quota_keys: QuotaKeys, us: u64, now_us: u64) {
+        self.each(quota_keys, |quota, key| quota.charge_reads(key, us, now_us * 1_000));
     }
 
-    fn put_back_reads(&self, purse: Purse, us: u64) {
-        self.each(purse, |quota, key| quota.put_back_reads(key, us));
+    fn put_back_reads(&self, quota_keys: QuotaKeys, us: u64) {
+        self.each(quota_keys, |quota, key| quota.put_back_reads(key, us));
     }
 
-    fn each(&self, purse: Purse, mut charge: impl FnMut(&Quota, Key)) {
-        charge(&self.address, purse.address);
-        if let Some(account) = purse.account {
+    fn each(&self, quota_keys: QuotaKeys, mut charge: impl FnMut(&Quota, Key)) {
+        charge(&self.address, quota_keys.address);
+        if let Some(account) = quota_keys.account {
             charge(&self.account, account);
         }
     }
 
-    /// Whether the owner of this purse may read.
-    fn admit_read(&self, purse: Purse) -> Result<(), Box<Problem>> {
+    /// Whether the owner of these keys may read.
+    fn admit_read(&self, quota_keys: QuotaKeys) -> Result<(), Box<Problem>> {
         if !self.counts_reads() {
             return Ok(());
         }
         let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
         let of_account = |key| self.account.admit_read(key, now_ns);
         self.address
-            .admit_read(purse.address, now_ns)
-            .and_then(|()| purse.account.map_or(Ok(()), of_account))
+            .admit_read(quota_keys.address, now_ns)
+            .and_then(|()| quota_keys.account.map_or(Ok(()), of_account))
             .map_err(|refusal| self.refuse(refusal))
     }
 
@@ -211,27 +211,27 @@ impl Limits {
         self.address.counts_reads() || self.account.counts_reads()
     }
 
-    /// How long the owner of this purse stays in debt, in ns.
-    fn debt_ns(&self, purse: Purse) -> Option<u64> {
+    /// How long the owner of these keys stays in debt, in ns.
+    fn debt_ns(&self, quota_keys: QuotaKeys) -> Option<u64> {
         let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
-        let of_account = purse.account.and_then(|key| self.account.debt(key, now_ns));
-        self.address.debt(purse.address, now_ns).max(of_account).map(|wait| wait.0)
+        let of_account = quota_keys.account.and_then(|key| self.account.debt(key, now_ns));
+        self.address.debt(quota_keys.address, now_ns).max(of_account).map(|wait| wait.0)
     }
 
     /// A slot for another subscription, released when dropped.
-    fn subscribe(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
-        self.hold(purse, Quota::subscribe)
+    fn subscribe(&self, quota_keys: QuotaKeys) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(quota_keys, Quota::subscribe)
     }
 
     /// A slot for another piece of long work, released when dropped.
-    fn long_work(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
-        self.hold(purse, Quota::long_work)
+    fn long_work(&self, quota_keys: QuotaKeys) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(quota_keys, Quota::long_work)
     }
 
     /// No memory yet, for the address and the account.
-    fn no_memory(&self, purse: Purse) -> [Option<ConcurrentShare>; 2] {
-        let of_account = purse.account.and_then(|key| self.account.no_memory(key));
-        [self.address.no_memory(purse.address), of_account]
+    fn no_memory(&self, quota_keys: QuotaKeys) -> [Option<ConcurrentShare>; 2] {
+        let of_account = quota_keys.account.and_then(|key| self.account.no_memory(key));
+        [self.address.no_memory(quota_keys.address), of_account]
     }
 
     /// Changes a client's memory use from `before` to so many bytes, or leaves it unchanged.
@@ -256,12 +256,12 @@ impl Limits {
 
     fn hold(
         &self,
-        purse: Purse,
+        quota_keys: QuotaKeys,
         of: fn(&Quota, Key) -> Result<Option<ConcurrentShare>, Refusal>,
     ) -> Result<HeldByClient, Box<Problem>> {
-        let of_address = of(&self.address, purse.address);
+        let of_address = of(&self.address, quota_keys.address);
         let of_address = of_address.map_err(|refusal| self.refuse(refusal))?;
-        let of_account = purse.account.map_or(Ok(None), |key| of(&self.account, key));
+        let of_account = quota_keys.account.map_or(Ok(None), |key| of(&self.account, key));
         let of_account = of_account.map_err(|refusal| self.refuse(refusal))?;
         Ok(HeldByClient { _of_address: of_address, _of_account: of_account })
     }

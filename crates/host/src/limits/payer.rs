@@ -8,16 +8,17 @@ use std::time::Duration;
 /// Longest time between two checks of a debt, which other requests may increase.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The owner of a quota: an address and, if the caller is known, an account.
+/// The keys of the quotas that a request counts against: its address and, if the caller is known,
+/// its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purse {
+pub struct QuotaKeys {
     pub(super) address: Key,
     pub(super) account: Option<Key>,
 }
 
 /// The payer of a request; none if nothing is limited.
 #[derive(Clone, Default)]
-pub struct Payer(Option<(Arc<Limits>, Purse)>);
+pub struct Payer(Option<(Arc<Limits>, QuotaKeys)>);
 
 /// Permission to read; the time is charged.
 #[derive(Clone, Default)]
@@ -25,14 +26,14 @@ pub struct Reads(Payer);
 
 /// A subscription or long read, counted for its address and account until dropped.
 #[derive(Debug, Default)]
-#[must_use = "what is dropped is given back"]
+#[must_use = "dropping it returns the share to the quota"]
 pub struct HeldByClient {
     pub(super) _of_address: Option<ConcurrentShare>,
     pub(super) _of_account: Option<ConcurrentShare>,
 }
 
 /// Time that was charged in advance.
-#[must_use = "what is dropped is put back"]
+#[must_use = "dropping it puts the rest back"]
 pub(crate) struct ReservedTime {
     reads: Reads,
     us: u64,
@@ -40,7 +41,7 @@ pub(crate) struct ReservedTime {
 
 /// Memory counted for an address and an account until dropped.
 #[derive(Default)]
-#[must_use = "what is dropped is given back"]
+#[must_use = "dropping it returns the share to the quota"]
 pub struct HeldMemory {
     payer: Payer,
     held: [Option<ConcurrentShare>; 2],
@@ -48,7 +49,7 @@ pub struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// Sets it to so many bytes.
+    /// Changes the amount.
     ///
     /// # Errors
     /// 429 with `Retry-After`, counted: the client is at its limit; nothing has changed.
@@ -62,29 +63,29 @@ impl HeldMemory {
 
 impl Drop for ReservedTime {
     fn drop(&mut self) {
-        if let Some((limits, purse)) = self.reads.counting() {
-            limits.put_back_reads(*purse, self.us);
+        if let Some((limits, quota_keys)) = self.reads.counting() {
+            limits.put_back_reads(*quota_keys, self.us);
         }
     }
 }
 
 impl Payer {
-    /// The payer with this purse.
-    pub(crate) fn new(limits: &Arc<Limits>, purse: Purse) -> Payer {
-        Payer(Some((Arc::clone(limits), purse)))
+    /// The payer with these keys.
+    pub(crate) fn new(limits: &Arc<Limits>, quota_keys: QuotaKeys) -> Payer {
+        Payer(Some((Arc::clone(limits), quota_keys)))
     }
 
-    /// The owner of the quota.
-    pub(crate) fn purse(&self) -> Option<Purse> {
-        self.0.as_ref().map(|(_, purse)| *purse)
+    /// The keys of its quotas.
+    pub(crate) fn quota_keys(&self) -> Option<QuotaKeys> {
+        self.0.as_ref().map(|(_, quota_keys)| *quota_keys)
     }
 
     /// Charges bytes of a received body or a sent answer.
     pub(crate) fn bytes(&self, bytes: usize) {
-        if let Some((limits, purse)) = &self.0
+        if let Some((limits, quota_keys)) = &self.0
             && bytes > 0
         {
-            limits.charge_bytes(*purse, bytes, limits.clock.monotonic_us());
+            limits.charge_bytes(*quota_keys, bytes, limits.clock.monotonic_us());
         }
     }
 
@@ -93,16 +94,18 @@ impl Payer {
     /// # Errors
     /// 429 with `Retry-After`, counted: earlier reads used too much time.
     pub fn reads(&self) -> Result<Reads, Box<Problem>> {
-        if let Some((limits, purse)) = &self.0 {
-            limits.admit_read(*purse)?;
+        if let Some((limits, quota_keys)) = &self.0 {
+            limits.admit_read(*quota_keys)?;
         }
         Ok(Reads(self.clone()))
     }
 
     /// Charges a thread's time as that of a read, in µs.
     pub fn work(&self, took_us: u64) {
-        if let Some((limits, purse)) = self.0.as_ref().filter(|(limits, _)| limits.counts_reads()) {
-            limits.charge_reads(*purse, took_us, limits.clock.monotonic_us());
+        if let Some((limits, quota_keys)) =
+            self.0.as_ref().filter(|(limits, _)| limits.counts_reads())
+        {
+            limits.charge_reads(*quota_keys, took_us, limits.clock.monotonic_us());
         }
     }
 
@@ -111,13 +114,13 @@ impl Payer {
     /// # Errors
     /// 429 with `Retry-After`, counted: the client is at its limit.
     pub fn subscribe(&self) -> Result<HeldByClient, Box<Problem>> {
-        let Some((limits, purse)) = &self.0 else { return Ok(HeldByClient::default()) };
-        limits.subscribe(*purse)
+        let Some((limits, quota_keys)) = &self.0 else { return Ok(HeldByClient::default()) };
+        limits.subscribe(*quota_keys)
     }
 
     /// The memory of this payer, none yet.
     pub(crate) fn memory(&self) -> HeldMemory {
-        let held = self.0.as_ref().map(|(limits, purse)| limits.no_memory(*purse));
+        let held = self.0.as_ref().map(|(limits, quota_keys)| limits.no_memory(*quota_keys));
         HeldMemory { payer: self.clone(), held: held.unwrap_or_default(), bytes: 0 }
     }
 
@@ -126,15 +129,15 @@ impl Payer {
     /// # Errors
     /// 429 with `Retry-After`, counted: the client is at its limit.
     pub(crate) fn long_work(&self) -> Result<HeldByClient, Box<Problem>> {
-        let Some((limits, purse)) = &self.0 else { return Ok(HeldByClient::default()) };
-        limits.long_work(*purse)
+        let Some((limits, quota_keys)) = &self.0 else { return Ok(HeldByClient::default()) };
+        limits.long_work(*quota_keys)
     }
 
     /// Blocks while the payer's quota is overdrawn, which throttles long work instead of aborting
     /// it.
     pub async fn solvent(&self) {
-        let Some((limits, purse)) = &self.0 else { return };
-        while let Some(owed_ns) = limits.debt_ns(*purse) {
+        let Some((limits, quota_keys)) = &self.0 else { return };
+        while let Some(owed_ns) = limits.debt_ns(*quota_keys) {
             tokio::time::sleep(Duration::from_nanos(owed_ns).min(LOOK)).await;
         }
     }
@@ -143,18 +146,18 @@ impl Payer {
 impl Reads {
     /// Runs a piece of the read on this thread.
     pub fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
-        let Some((limits, purse)) = self.counting() else { return work() };
+        let Some((limits, quota_keys)) = self.counting() else { return work() };
         let begun_us = limits.clock.monotonic_us();
         let done = work();
         let now_us = limits.clock.monotonic_us();
-        limits.charge_reads(*purse, now_us.saturating_sub(begun_us), now_us);
+        limits.charge_reads(*quota_keys, now_us.saturating_sub(begun_us), now_us);
         done
     }
 
     /// Charges a thread's time in µs.
     pub(crate) fn charge(&self, us: u64) {
-        if let Some((limits, purse)) = self.counting() {
-            limits.charge_reads(*purse, us, limits.clock.monotonic_us());
+        if let Some((limits, quota_keys)) = self.counting() {
+            limits.charge_reads(*quota_keys, us, limits.clock.monotonic_us());
         }
     }
 
@@ -164,7 +167,7 @@ impl Reads {
         ReservedTime { reads: self.clone(), us }
     }
 
-    fn counting(&self) -> Option<&(Arc<Limits>, Purse)> {
+    fn counting(&self) -> Option<&(Arc<Limits>, QuotaKeys)> {
         self.0.0.as_ref().filter(|(limits, _)| limits.counts_reads())
     }
 

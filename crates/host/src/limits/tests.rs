@@ -43,12 +43,12 @@ impl Server {
     /// A request from an address, perhaps of an account.
     fn request(&self, address: &str, account: Option<&str>) -> Result<Payer, Box<Problem>> {
         let now_us = self.clock.monotonic_us();
-        let mut purse = self.limits.purse(ip(address));
-        self.limits.admit(None, purse, now_us)?;
+        let mut quota_keys = self.limits.quota_keys(ip(address));
+        self.limits.admit(None, quota_keys, now_us)?;
         if let Some(account) = account {
-            self.limits.admit_account(&mut purse, Holder::Subject(account), now_us)?;
+            self.limits.admit_account(&mut quota_keys, Holder::Subject(account), now_us)?;
         }
-        Ok(Payer::new(&self.limits, purse))
+        Ok(Payer::new(&self.limits, quota_keys))
     }
 
     /// How many of a hundred requests pass, and why the others do not.
@@ -119,8 +119,8 @@ fn requests_of_addresses_and_accounts_are_apart() {
 fn a_connection_has_its_own_rate() {
     let server = Server::with(&["--requests-per-second-per-connection", "2"]);
     let [one, other] = [(); 2].map(|()| server.limits.of_connection().expect("limited"));
-    let purse = server.limits.purse(ip("192.0.2.1"));
-    let admit = |bucket: &SharedBucket| server.limits.admit(Some(bucket), purse, 0);
+    let quota_keys = server.limits.quota_keys(ip("192.0.2.1"));
+    let admit = |bucket: &SharedBucket| server.limits.admit(Some(bucket), quota_keys, 0);
     assert_eq!((0..100).filter(|_| admit(&one).is_ok()).count(), 10);
     assert_eq!((0..100).filter(|_| admit(&other).is_ok()).count(), 10);
     assert!(admit(&one).unwrap_err().detail.contains("over this connection"));
@@ -212,10 +212,10 @@ fn connections_are_counted_while_they_last_and_those_of_proxies_are_many_clients
 fn a_debt_slows_down_what_goes_on() {
     let server = Server::with(&["--bytes-per-second-per-account", "1000"]);
     let payer = server.request("192.0.2.1", Some("ann")).expect("nothing is owed");
-    let purse = payer.purse().expect("limited");
-    assert_eq!(server.limits.debt_ns(purse), None);
+    let quota_keys = payer.quota_keys().expect("limited");
+    assert_eq!(server.limits.debt_ns(quota_keys), None);
     payer.bytes(5_500);
-    assert_eq!(server.limits.debt_ns(purse), Some(500_000_000));
+    assert_eq!(server.limits.debt_ns(quota_keys), Some(500_000_000));
     server.sleep_ms(500);
-    assert_eq!(server.limits.debt_ns(purse), None);
+    assert_eq!(server.limits.debt_ns(quota_keys), None);
 }

@@ -253,21 +253,21 @@ fn arrivals(
     listener: std::net::TcpListener,
     serving: &mut ServingThreads,
 ) -> Result<Arrivals, SetupError> {
-    use crate::lean::{self, Bell};
+    use crate::lean::{self, Wakeup};
     let host = &server.host;
     // It does not speak TLS.
     if !host.config.lean_loop || host.tls.is_some() {
         return Ok(Arrivals::Accepted(listener));
     }
-    let bell = Bell::new().map_err(|e| format!("cannot wake a lean thread: {e}"))?;
-    let bell = Arc::new(bell);
-    let ringer = Arc::clone(&bell);
-    serving.wakes.push(Box::new(move || ringer.ring()));
+    let wakeup = Wakeup::new().map_err(|e| format!("cannot wake a lean thread: {e}"))?;
+    let wakeup = Arc::new(wakeup);
+    let waker = Arc::clone(&wakeup);
+    serving.wakes.push(Box::new(move || waker.wake()));
     let (handover, handed_over) = tokio::sync::mpsc::unbounded_channel();
     let server = Arc::clone(server);
     serving.threads.push(spawn(format!("lean-{index}"), move || {
         stats::enter_thread(server.host.process.threads + index);
-        if let Err(error) = lean::run(&server, &listener, &bell, &handover) {
+        if let Err(error) = lean::run(&server, &listener, &wakeup, &handover) {
             tracing::error!(%error, "cannot start a lean thread");
         }
     })?);

@@ -52,16 +52,16 @@ pub mod idempotency {
 /// Long work: in slices off the serving threads, charged to the client, ended when the client
 /// leaves. [`Host::job`] starts it.
 pub mod work {
-    pub use wellspring_host::http::work::{Job, Price, Progress, Task};
+    pub use wellspring_host::http::work::{Cost, Job, Progress, Task};
     pub use wellspring_log::Work;
 }
 
 /// Routes that the lean loop serves, too: [`Face::fast_paths`] returns their factories.
 pub mod fast {
     pub use wellspring_host::fast::{
-        AnyFastPath, AnyOrder, AnyTicket, Claim, Factory, FastPath, FastRequest, FastRoute, Form,
-        FormContent, Head, Headers, MOST_VARYING_HEADERS, Outcome, Seat, Shape, Stack, TicketState,
-        Varying, Wake, Word, erase,
+        AnyFastPath, AnyParams, AnyTicket, Claim, Factory, FastAnswer, FastPath, FastRequest,
+        FastRoute, Form, FormContent, Head, Headers, MOST_VARYING_HEADERS, ServingThread, Shape,
+        Stack, TicketState, Varying, Wake, Word, erase,
     };
 }
 

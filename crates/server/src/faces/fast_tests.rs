@@ -4,7 +4,7 @@ use crate::start;
 use std::sync::Arc;
 use wellspring_face_links::view::Code;
 use wellspring_host::access::Needs;
-use wellspring_host::fast::{FastRoute, Seat, Stack};
+use wellspring_host::fast::{FastRoute, ServingThread, Stack};
 use wellspring_host::http::Content;
 use wellspring_host::lean::both_stacks::{BothStacks, SentRequest};
 use wellspring_host::view::State;
@@ -56,8 +56,8 @@ fn every_fast_path_needs_what_its_route_needs() {
     let dir = tempfile::tempdir().unwrap();
     let server = start::for_tests(dir.path(), &[]);
     let host = &server.host;
-    let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
-    for mut path in host.faces.fast_paths().iter().map(|make| make(&seat)) {
+    let thread = ServingThread::new(Stack::Lean, Arc::new(|| {}));
+    for mut path in host.faces.fast_paths().iter().map(|make| make(&thread)) {
         let FastRoute { method, path: pattern } = path.route();
         let name = host.routes.name_of(method, pattern);
         assert_eq!(name.path, Some(pattern), "no face declares {method} {pattern}");
@@ -76,9 +76,9 @@ fn every_fast_path_needs_what_its_route_needs() {
 fn reserved_words_are_no_links_in_any_mix_of_cases() {
     let dir = tempfile::tempdir().unwrap();
     let server = start::for_tests(dir.path(), &[]);
-    let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
+    let thread = ServingThread::new(Stack::Lean, Arc::new(|| {}));
     let paths = server.host.faces.fast_paths();
-    let mut paths = paths.iter().map(|make| make(&seat));
+    let mut paths = paths.iter().map(|make| make(&thread));
     let redirects = paths.find(|path| path.route().path == "/{code}").unwrap();
     for word in super::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
         let upper = word.to_ascii_uppercase();

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_host::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape,
+    Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
     TicketState, Varying, Word, erase,
 };
 use wellspring_host::http::history;
@@ -165,7 +165,7 @@ impl CachedPath {
 }
 
 impl FastPath for CachedPath {
-    type Order = Conditions;
+    type Params = Conditions;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -223,12 +223,12 @@ impl FastPath for CachedPath {
         conditions: &Conditions,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<Infallible> {
+    ) -> FastAnswer<Infallible> {
         self.renew();
         let CachedPath { answer, live, history, memo, .. } = self;
         let Some((live, folded)) = live.as_ref().and_then(|live| Some((live, live.folded()?)))
         else {
-            return Outcome::Elsewhere(
+            return FastAnswer::Elsewhere(
                 problem::VIEW_NOT_READY.because("the view is being rebuilt"),
             );
         };
@@ -236,7 +236,7 @@ impl FastPath for CachedPath {
         // The position first: what is read afterwards is at least as fresh.
         let position = live.position();
         if position < conditions.min_position {
-            return Outcome::Elsewhere(
+            return FastAnswer::Elsewhere(
                 problem::NOT_YET.because("the position has not been reached"),
             );
         }
@@ -250,10 +250,10 @@ impl FastPath for CachedPath {
                 memo.keep(asked.word, state.changed_at(), &rendered);
                 reply(conditions, &rendered, (position, history), varying)
             }
-            Err(NoAnswer::Problem(problem)) => Outcome::Refused(problem),
+            Err(NoAnswer::Problem(problem)) => FastAnswer::Refused(problem),
             Err(NoAnswer::TooLong) => {
                 let what = "the catalogue has grown too large for this route";
-                Outcome::Elsewhere(problem::OVERLOADED.because(what))
+                FastAnswer::Elsewhere(problem::OVERLOADED.because(what))
             }
         }
     }
@@ -268,7 +268,7 @@ fn reply(
     rendered: &RenderedAnswer,
     (position, history): (Position, Option<&[u8]>),
     varying: &mut Varying,
-) -> Outcome<Infallible> {
+) -> FastAnswer<Infallible> {
     let is_known = varying.header(|out| {
         let from = out.len();
         push_etag(out, rendered.changed_at, history);
@@ -283,8 +283,8 @@ fn reply(
         None => WITHOUT_HISTORY,
     };
     if is_known {
-        return Outcome::Reply(forms + NOT_MODIFIED);
+        return FastAnswer::Reply(forms + NOT_MODIFIED);
     }
     varying.content().extend_from_slice(&rendered.content);
-    Outcome::Reply(forms + FOUND)
+    FastAnswer::Reply(forms + FOUND)
 }

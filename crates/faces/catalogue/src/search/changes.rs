@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     waiting: Mutex<PendingItems>,
-    bell: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -46,20 +46,20 @@ impl Changes {
         waiting.items.set(item);
         drop(waiting);
         if is_first {
-            self.bell.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Requests a round now.
     pub(super) fn want(&self) {
         self.lock().is_wanted = true;
-        self.bell.notify_one();
+        self.changed.notify_one();
     }
 
     /// Ends the thread.
     pub(super) fn end(&self) {
         self.lock().has_ended = true;
-        self.bell.notify_one();
+        self.changed.notify_one();
     }
 
     /// Whether the room is closed.
@@ -87,7 +87,7 @@ impl Changes {
         let is_idle = |waiting: &mut PendingItems| {
             !(waiting.has_ended || waiting.is_wanted || is_called(waiting))
         };
-        let waited = self.bell.wait_timeout_while(self.lock(), most, is_idle);
+        let waited = self.changed.wait_timeout_while(self.lock(), most, is_idle);
         let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match () {
             () if waiting.has_ended => IndexerCall::End,

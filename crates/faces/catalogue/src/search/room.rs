@@ -31,7 +31,7 @@ pub(crate) struct SearchRoom {
 
 struct Shared {
     /// Wakes the thread, whatever the view.
-    bell: Arc<Changes>,
+    changes: Arc<Changes>,
     standing: Mutex<IndexState>,
 }
 
@@ -65,7 +65,7 @@ impl SearchRoom {
     /// The system provides no thread.
     pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, SetupError> {
         let standing = Mutex::new(IndexState::NoView);
-        let shared = Arc::new(Shared { bell: Arc::default(), standing });
+        let shared = Arc::new(Shared { changes: Arc::default(), standing });
         let (of_thread, views) = (Arc::clone(&shared), Arc::downgrade(views));
         let thread = threads::spawn("search".to_owned(), move || of_thread.run(&views))?;
         Ok(SearchRoom { shared, thread: Some(thread) })
@@ -98,7 +98,7 @@ impl SearchRoom {
 
 impl Drop for SearchRoom {
     fn drop(&mut self) {
-        self.shared.bell.end();
+        self.shared.changes.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -151,10 +151,10 @@ impl Shared {
                     }
                 }
             };
-            match self.bell.pause(after) {
+            match self.changes.pause(after) {
                 IndexerCall::End => return,
                 // Callers that waited for the old index are told so.
-                IndexerCall::Wanted => self.bell.begin(),
+                IndexerCall::Wanted => self.changes.begin(),
                 IndexerCall::Changed | IndexerCall::Idle => {}
             }
         }
@@ -170,7 +170,7 @@ impl Shared {
     /// Indexes a view while it exists.
     fn index(&self, live: &Weak<Live<Catalogue>>, position: &Feed) -> Result<(), TantivyError> {
         let (mut writer, searcher) = index::create()?;
-        let changes = Arc::clone(&self.bell);
+        let changes = Arc::clone(&self.changes);
         // Marks left by an earlier index.
         changes.begin();
         changes.take();
@@ -222,7 +222,7 @@ impl Shared {
             for entry in entries {
                 writer.put(entry, EarlierEntry::Nothing)?;
             }
-            if self.bell.has_ended() {
+            if self.changes.has_ended() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -239,9 +239,9 @@ impl Shared {
         position: &Feed,
     ) -> Result<(), TantivyError> {
         loop {
-            let mut call = self.bell.wait(LOOK);
+            let mut call = self.changes.wait(LOOK);
             if call == IndexerCall::Changed {
-                call = self.bell.pause(GATHER);
+                call = self.changes.pause(GATHER);
             }
             let Some(live) = there(live) else { return Ok(()) };
             let Some(folded) = live.folded() else { return Ok(()) };
@@ -249,12 +249,12 @@ impl Shared {
                 IndexerCall::End => return Ok(()),
                 IndexerCall::Idle => writer.tidy()?,
                 IndexerCall::Changed | IndexerCall::Wanted => {
-                    self.bell.begin();
+                    self.changes.begin();
                     // Before the changes are taken: those up to there have been marked.
                     let up_to = live.position();
-                    let changed = self.bell.take();
+                    let changed = self.changes.take();
                     round(folded, writer, &changed)?;
-                    self.bell.finish();
+                    self.changes.finish();
                     position.publish(up_to);
                 }
             }

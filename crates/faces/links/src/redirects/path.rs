@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_host::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Headers, Outcome,
+    Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Headers,
     Shape, TicketState, Varying, Word, erase,
 };
 use wellspring_host::ingest::{IngestContext, Intake, intake_at};
@@ -47,12 +47,12 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
     let RedirectContext { ingest, view, is_reserved, clock, visitor_keys, referrer_policy } =
         context;
     let clicks = Clicks::new(visitor_keys)?;
-    Ok(Arc::new(move |seat| {
+    Ok(Arc::new(move |thread| {
         erase(Redirects {
             view: Arc::clone(&view),
             is_reserved,
             clock: Arc::clone(&clock),
-            intake: intake_at(seat, &ingest),
+            intake: intake_at(thread, &ingest),
             clicks: clicks.clone(),
             referrer_policy,
             turn: LoopTime { at_us: u64::MAX, wall_us: 0 },
@@ -122,7 +122,7 @@ impl Redirects {
 }
 
 impl FastPath for Redirects {
-    type Order = VisitKind;
+    type Params = VisitKind;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -170,30 +170,30 @@ impl FastPath for Redirects {
         visiting: &VisitKind,
         asked: FastRequest<'_>,
         varying: &mut Varying,
-    ) -> Outcome<Infallible> {
+    ) -> FastAnswer<Infallible> {
         let wall_us = self.wall_us(asked.now_us);
         self.renew();
         let Some(code) = Code::parse(asked.word) else {
-            return Outcome::Elsewhere(problems::BAD_CODE.because("this is not a valid code"));
+            return FastAnswer::Elsewhere(problems::BAD_CODE.because("this is not a valid code"));
         };
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
-            return Outcome::Elsewhere(problem);
+            return FastAnswer::Elsewhere(problem);
         };
         let recent = &mut self.recent;
         let lookup = varying.header(|out| folded.lookup_near(recent, code, wall_us, out));
         if let Err(problem) = of_lookup(code, lookup) {
             // Only the general stack decides commands.
             return match lookup {
-                Lookup::Limited => Outcome::Elsewhere(problem),
-                _ => Outcome::Refused(problem),
+                Lookup::Limited => FastAnswer::Elsewhere(problem),
+                _ => FastAnswer::Refused(problem),
             };
         }
         if let VisitKind::Click(visit) = visiting {
             let mut intake = self.intake.borrow_mut();
             self.clicks.record(&mut intake, code, visit, asked.client, wall_us);
         }
-        Outcome::Reply(FOUND)
+        FastAnswer::Reply(FOUND)
     }
 
     fn settled(&mut self, ticket: &Infallible) -> TicketState {
@@ -209,7 +209,7 @@ impl FastPath for Redirects {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wellspring_host::fast::{AnyFastPath, AnyTicket, Seat, Stack};
+    use wellspring_host::fast::{AnyFastPath, AnyTicket, ServingThread, Stack};
     use wellspring_host::http::Host;
     use wellspring_host::http::server::Server;
     use wellspring_host::names::MAIN;
@@ -235,10 +235,10 @@ mod tests {
         fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
             let server = wellspring_host::testing::server::<crate::LinkFace>(data, flags);
             let host = Arc::clone(&server.host);
-            let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
-            let intake = intake_at(&seat, &host.ingest());
+            let thread = ServingThread::new(Stack::Lean, Arc::new(|| {}));
+            let intake = intake_at(&thread, &host.ingest());
             let paths = host.faces.fast_paths();
-            let mut paths = paths.iter().map(|make| make(&seat));
+            let mut paths = paths.iter().map(|make| make(&thread));
             let path = paths.find(|path| path.route().path == "/{code}").unwrap();
             Thread { host, _server: server, intake, path, turn_us: 0 }
         }
@@ -249,21 +249,21 @@ mod tests {
         }
 
         /// The answer to a visit, and what was appended.
-        fn visit(&mut self, code: &str) -> (Outcome<AnyTicket>, String) {
+        fn visit(&mut self, code: &str) -> (FastAnswer<AnyTicket>, String) {
             self.visit_for(code, "192.0.2.7")
         }
 
-        fn visit_for(&mut self, code: &str, client: &str) -> (Outcome<AnyTicket>, String) {
+        fn visit_for(&mut self, code: &str, client: &str) -> (FastAnswer<AnyTicket>, String) {
             let agent = httparse::Header { name: "User-Agent", value: b"curl/8.5.0" };
             let headers = Headers::Parsed(&[agent]);
             let target = format!("/{code}");
             let head = Head { method: "GET", target: &target, headers };
-            let order = self.path.understand(&head).unwrap();
+            let params = self.path.understand(&head).unwrap();
             let (word, client) = (code.as_bytes(), client.parse().ok());
             let asked = FastRequest { word, content: b"", client, now_us: self.turn_us };
             self.turn_us += 1;
             let mut varying = Varying::new();
-            let became = self.path.answer(&order, asked, &mut varying);
+            let became = self.path.answer(&params, asked, &mut varying);
             (became, String::from_utf8(varying.header_at(0).to_vec()).unwrap())
         }
 
@@ -316,12 +316,12 @@ mod tests {
         thread.settle();
         for _ in 0..3 {
             let (became, location) = thread.visit("abc");
-            assert!(matches!(became, Outcome::Reply(FOUND)), "{became:?}");
+            assert!(matches!(became, FastAnswer::Reply(FOUND)), "{became:?}");
             assert_eq!(location, "http://example.com/a");
         }
         assert!(!thread.path.accepts(b"api"), "a route stays a route");
         for (code, status) in [("other", 404), ("gone", 410)] {
-            let Outcome::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
+            let FastAnswer::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
             assert_eq!(problem.kind.status, status);
             assert_eq!(thread.path.render(problem).more[0].0, "error");
         }
@@ -379,7 +379,7 @@ mod tests {
         let mut visits = 0;
         // The batcher learns that the log is closed when it next stores something.
         while shed(&thread) < 50 {
-            assert!(matches!(thread.visit("abc").0, Outcome::Reply(FOUND)));
+            assert!(matches!(thread.visit("abc").0, FastAnswer::Reply(FOUND)));
             visits += 1;
             assert!(visits < 10_000_000, "nothing is shed");
         }

@@ -6,23 +6,23 @@ const SHORT_BODY_BYTES: usize = 16 << 10;
 /// a fraction of a µs, and there may be thousands.
 const SHORT_TERMS: usize = 64;
 
-/// Where a piece of work runs.
+/// Whether a piece of work is cheap enough for a serving thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Price {
+pub enum Cost {
     /// A serving thread may run it.
-    Short,
-    /// It runs elsewhere.
-    Dear,
+    Cheap,
+    /// It runs in the room for bounded work.
+    Expensive,
 }
 
-impl Price {
+impl Cost {
     /// For parsing this many bytes.
-    pub fn of_bytes(bytes: usize) -> Price {
-        if bytes > SHORT_BODY_BYTES { Price::Dear } else { Price::Short }
+    pub fn of_bytes(bytes: usize) -> Cost {
+        if bytes > SHORT_BODY_BYTES { Cost::Expensive } else { Cost::Cheap }
     }
 
     /// For compiling and looking up this many types and tags.
-    pub fn of_terms(terms: usize) -> Price {
-        if terms > SHORT_TERMS { Price::Dear } else { Price::Short }
+    pub fn of_terms(terms: usize) -> Cost {
+        if terms > SHORT_TERMS { Cost::Expensive } else { Cost::Cheap }
     }
 }

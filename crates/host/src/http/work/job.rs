@@ -1,8 +1,8 @@
 //! One request's bounded work: what runs here, what elsewhere, who pays, what ends it.
 
-use super::lane::Lane;
+use super::queue::WorkQueue;
 use super::watchdog::WatchedWork;
-use super::{Permit, Price, WorkRoom, elsewhere};
+use super::{Cost, Permit, WorkRoom, elsewhere};
 use crate::http::Host;
 use crate::http::body_memory::{BodyMemory, Charge};
 use crate::limits::{Payer, Reads};
@@ -126,12 +126,12 @@ impl Job {
     /// 500, logged: the work panicked.
     pub async fn brief<T: Send + 'static>(
         &self,
-        price: Price,
+        cost: Cost,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<Problem>> {
-        match price {
-            Price::Short => Ok(self.reads.timed(work)),
-            Price::Dear => Box::pin(self.in_lane(&self.room.brief, None, |_| work())).await,
+        match cost {
+            Cost::Cheap => Ok(self.reads.timed(work)),
+            Cost::Expensive => Box::pin(self.in_queue(&self.room.brief, None, |_| work())).await,
         }
     }
 
@@ -151,8 +151,8 @@ impl Job {
     /// # Errors
     /// Those of the task; 429 and 503 if it is long and the limit of these is reached; 503
     /// `too-costly` if it exceeds its time.
-    pub async fn run<T: Task>(&mut self, price: Price, task: T) -> Result<T, Box<Problem>> {
-        let task = match self.begin_here(price, task)? {
+    pub async fn run<T: Task>(&mut self, cost: Cost, task: T) -> Result<T, Box<Problem>> {
+        let task = match self.begin_here(cost, task)? {
             (task, Progress::Done) => return Ok(task),
             (task, Progress::More) => task,
         };
@@ -170,10 +170,10 @@ impl Job {
     /// Those of the task.
     pub fn begin_here<T: Task>(
         &self,
-        price: Price,
+        cost: Cost,
         mut task: T,
     ) -> Result<(T, Progress), Box<Problem>> {
-        if price == Price::Dear {
+        if cost == Cost::Expensive {
             return Ok((task, Progress::More));
         }
         let progress = self.reads.timed(|| task.proceed(short_work(&self.room.clock)))?;
@@ -231,7 +231,7 @@ impl Job {
 
     async fn budgeted<T: Send + 'static>(
         &self,
-        lane: &Lane,
+        queue: &WorkQueue,
         permit: Option<Arc<Permit>>,
         limit_us: u64,
         work: impl FnOnce(Work) -> T + Send + 'static,
@@ -241,7 +241,7 @@ impl Job {
             let budget = Work::unbounded().with_time_limit(clock, limit_us);
             work(budget.with_stop(Arc::clone(&meter.stop)).giving_way_by(Arc::clone(meter) as _))
         };
-        self.in_lane(lane, permit, work).await
+        self.in_queue(queue, permit, work).await
     }
 
     /// Searches a view's fold elsewhere, in turn, because it cannot pause.
@@ -253,17 +253,17 @@ impl Job {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         let permit = self.admit()?;
-        self.in_lane(&self.room.views, Some(permit), |_| work()).await
+        self.in_queue(&self.room.views, Some(permit), |_| work()).await
     }
 
-    async fn in_lane<T: Send + 'static>(
+    async fn in_queue<T: Send + 'static>(
         &self,
-        lane: &Lane,
+        queue: &WorkQueue,
         permit: Option<Arc<Permit>>,
         work: impl FnOnce(&Arc<Meter>) -> T + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         let reserved = permit.as_ref().map(|_| self.reads.reserve(RESERVED_US));
-        let turn = lane.enter().await;
+        let turn = queue.enter().await;
         let stop = Arc::clone(&self.stop.0);
         let watched = self.room.watchdog.watch(WatchedWork::begin(
             turn,
@@ -303,7 +303,7 @@ fn too_costly(limit_ms: u64) -> Box<Problem> {
         .limit(limit_ms)
 }
 
-/// Work's turn in its lane; charges its processor time as it goes, on the thread that does it.
+/// Work's turn in its queue; charges its processor time as it goes, on the thread that does it.
 struct Meter {
     work: Arc<WatchedWork>,
     clock: Arc<dyn Clock>,

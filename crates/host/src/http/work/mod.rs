@@ -3,44 +3,44 @@
 //! serving thread for more than a fraction of a millisecond (decision 0019).
 //!
 //! ```text
-//! request ── Job ── brief(price, …)   parse, compile, write out: size-bounded; own lane
+//! request ── Job ── brief(cost, …)   parse, compile, write out: size-bounded; own queue
 //!             └──── run(task)         here for ≤ 1,024 steps, the rest elsewhere: a permit, turns in
-//!                                     a lane, a flag that ends it when the client leaves, a deadline
+//!                                     a queue, a flag that ends it when the client leaves, a deadline
 //! ```
 //!
 //! A job is charged to its payer: the time of a long one is reserved when it is admitted and
 //! settled afterwards. Its permit belongs to the work and not to the future that waits for it, so
 //! that requests whose clients have gone count until their work has ended.
 
+mod cost;
 mod job;
-mod lane;
 mod permit;
-mod price;
+mod queue;
 mod watchdog;
 
+pub use cost::Cost;
 pub use job::short_work;
 pub use job::{Job, Progress, Task};
 pub(crate) use permit::Permit;
-pub use price::Price;
 
 use super::config::HttpConfig;
 use crate::stats::Stats;
 use crate::wire::problem::{self, Problem};
-use lane::Lane;
 use permit::Permits;
+use queue::WorkQueue;
 use std::sync::Arc;
 use watchdog::Watchdog;
 use wellspring_log::Clock;
 
-/// See the module.
+/// A queue of work with a bounded number of running pieces.
 pub(crate) struct WorkRoom {
     permits: Permits,
     /// For work bounded by its size to tens of ms: it does not queue behind long work.
-    brief: Lane,
+    brief: WorkQueue,
     /// For work bounded by its deadline only.
-    long: Lane,
+    long: WorkQueue,
     /// For searches through a view's fold, which cannot pause: half of the cores stay free.
-    views: Lane,
+    views: WorkQueue,
     watchdog: Watchdog,
     clock: Arc<dyn Clock>,
     /// The time limit of a job, in µs of a processor.
@@ -57,9 +57,9 @@ impl WorkRoom {
     ) -> WorkRoom {
         WorkRoom {
             permits: Permits::new(config.max_long_reads, stats),
-            brief: Lane::new(threads, clock),
-            long: Lane::new(threads, clock),
-            views: Lane::new(threads / 2, clock),
+            brief: WorkQueue::new(threads, clock),
+            long: WorkQueue::new(threads, clock),
+            views: WorkQueue::new(threads / 2, clock),
             watchdog: Watchdog::default(),
             clock: Arc::clone(clock),
             limit_us: config.max_fold_ms.saturating_mul(1_000),

@@ -1,4 +1,4 @@
-//! Lanes: a bounded number of pieces of work run at a time, the others queue in order. Long work
+//! Queues of work: a bounded number of pieces run at a time, the others wait in order. Long work
 //! yields to the others every few milliseconds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,16 +10,16 @@ use wellspring_log::{Clock, GiveWay};
 /// Time after which work yields to others, in µs.
 const TURN_US: u64 = 10_000;
 
-/// See the module.
+/// A queue of work with a bounded number of running pieces.
 #[derive(Clone)]
-pub(super) struct Lane {
+pub(super) struct WorkQueue {
     turns: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
 
 /// The right to run, until dropped.
 pub(super) struct Turn {
-    lane: Lane,
+    queue: WorkQueue,
     /// Present until the turn ends, except while it waits.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     began_us: AtomicU64,
@@ -28,18 +28,18 @@ pub(super) struct Turn {
     is_replaced: AtomicBool,
 }
 
-impl Lane {
-    /// A lane in which `width` pieces of work run at a time, at least one.
-    pub(super) fn new(width: usize, clock: &Arc<dyn Clock>) -> Lane {
-        Lane { turns: Arc::new(Semaphore::new(width.max(1))), clock: Arc::clone(clock) }
+impl WorkQueue {
+    /// A queue in which `width` pieces of work run at a time, at least one.
+    pub(super) fn new(width: usize, clock: &Arc<dyn Clock>) -> WorkQueue {
+        WorkQueue { turns: Arc::new(Semaphore::new(width.max(1))), clock: Arc::clone(clock) }
     }
 
     /// Waits for a turn. A dropped future leaves the queue.
     pub(super) async fn enter(&self) -> Turn {
         let turns = Arc::clone(&self.turns);
-        let permit = turns.acquire_owned().await.expect("a lane is never closed");
+        let permit = turns.acquire_owned().await.expect("a queue is never closed");
         Turn {
-            lane: self.clone(),
+            queue: self.clone(),
             permit: Mutex::new(Some(permit)),
             began_us: AtomicU64::new(self.clock.monotonic_us()),
             runtime: Handle::current(),
@@ -65,7 +65,7 @@ impl Turn {
             && permit.is_some()
             && !self.is_replaced.swap(true, Relaxed)
         {
-            self.lane.turns.add_permits(1);
+            self.queue.turns.add_permits(1);
         }
     }
 }
@@ -74,7 +74,7 @@ impl GiveWay for Turn {
     /// Waits at the end of the queue if its turn is over. Not for serving threads.
     fn give_way(&self) -> u64 {
         std::thread::yield_now();
-        let clock = &self.lane.clock;
+        let clock = &self.queue.clock;
         let now_us = clock.monotonic_us();
         if now_us.saturating_sub(self.began_us.load(Relaxed)) < TURN_US {
             return 0;
@@ -83,10 +83,12 @@ impl GiveWay for Turn {
         assert!(permit.is_some(), "work goes on only in its turn");
         // Returned first: the queue is served in order, so waiting work gets it before this.
         drop(permit.take());
-        let turns = Arc::clone(&self.lane.turns);
+        let turns = Arc::clone(&self.queue.turns);
         let next = match Arc::clone(&turns).try_acquire_owned() {
             Ok(next) => next,
-            Err(_) => self.runtime.block_on(turns.acquire_owned()).expect("a lane is never closed"),
+            Err(_) => {
+                self.runtime.block_on(turns.acquire_owned()).expect("a queue is never closed")
+            }
         };
         *permit = Some(next);
         let then_us = clock.monotonic_us();
@@ -105,17 +107,17 @@ mod tests {
     fn work_that_does_not_end_is_replaced_until_it_does() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let lane = Lane::new(1, &crate::clock::system());
-            let stuck = lane.enter().await;
+            let queue = WorkQueue::new(1, &crate::clock::system());
+            let stuck = queue.enter().await;
             stuck.replace();
             stuck.replace();
-            let other = lane.enter().await;
-            assert_eq!(lane.turns.available_permits(), 0);
+            let other = queue.enter().await;
+            assert_eq!(queue.turns.available_permits(), 0);
             stuck.end();
             stuck.replace();
-            assert_eq!(lane.turns.available_permits(), 0);
+            assert_eq!(queue.turns.available_permits(), 0);
             drop(other);
-            assert_eq!(lane.turns.available_permits(), 1);
+            assert_eq!(queue.turns.available_permits(), 1);
         });
     }
 
@@ -123,10 +125,10 @@ mod tests {
     fn work_that_runs_for_long_lets_the_line_go_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let lane = Lane::new(1, &crate::clock::system());
+            let queue = WorkQueue::new(1, &crate::clock::system());
             let (most, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let done = Arc::new(AtomicBool::new(false));
-            let turn = lane.enter().await;
+            let turn = queue.enter().await;
             let (told, counts) = (Arc::clone(&done), (Arc::clone(&most), Arc::clone(&running)));
             let long = tokio::task::spawn_blocking(move || {
                 let (mut pauses, mut waited_us) = (0, 0);
@@ -141,7 +143,7 @@ mod tests {
                 (waited_us, pauses)
             });
             for _ in 0..3 {
-                let turn = lane.enter().await;
+                let turn = queue.enter().await;
                 let counts = (Arc::clone(&most), Arc::clone(&running));
                 let short = tokio::task::spawn_blocking(move || {
                     counts.0.fetch_max(counts.1.fetch_add(1, Relaxed) + 1, Relaxed);

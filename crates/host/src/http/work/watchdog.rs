@@ -1,7 +1,7 @@
 //! Finds work that goes on although its time is over or its client has gone: a defect, because work
-//! asks every millisecond whether it may go on. It is logged, and replaced in its lane.
+//! asks every millisecond whether it may go on. It is logged, and replaced in its queue.
 
-use super::lane::Turn;
+use super::queue::Turn;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use wellspring_log::Clock;
 /// between two looks.
 const PATIENCE_US: u64 = 1_000_000;
 
-/// A piece of work in its lane.
+/// A piece of work in its queue.
 pub(super) struct WatchedWork {
     pub(super) turn: Turn,
     stop: Arc<AtomicBool>,
@@ -122,7 +122,7 @@ impl Drop for Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::Lane;
+    use super::super::queue::WorkQueue;
     use super::*;
 
     struct HandClock(AtomicU64);
@@ -140,18 +140,18 @@ mod tests {
     fn work_that_goes_on_without_its_client_gives_its_lane_another_thread() {
         let hand = Arc::new(HandClock(AtomicU64::new(0)));
         let clock: Arc<dyn Clock> = Arc::clone(&hand) as _;
-        let (lane, watchdog) = (Lane::new(1, &clock), Watchdog::default());
+        let (queue, watchdog) = (WorkQueue::new(1, &clock), Watchdog::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let stop = Arc::new(AtomicBool::new(false));
             let limit = (&clock, 30_000_000);
-            let turn = lane.enter().await;
+            let turn = queue.enter().await;
             let work = WatchedWork::begin(turn, Arc::clone(&stop), "RETURN 1".into(), limit);
             let watch = watchdog.watch(work);
             let at = |now_us: u64| {
                 hand.0.store(now_us, Relaxed);
                 watch.work.look();
-                tokio::time::timeout(Duration::from_millis(20), lane.enter())
+                tokio::time::timeout(Duration::from_millis(20), queue.enter())
             };
             assert!(at(20_000_000).await.is_err(), "it may run");
             stop.store(true, Relaxed);
@@ -160,7 +160,7 @@ mod tests {
             let other = at(21_100_000).await.expect("a thread more");
             assert!(at(50_000_000).await.is_err(), "and only one");
             watch.work.turn.end();
-            assert!(at(60_000_000).await.is_err(), "the lane has its width again");
+            assert!(at(60_000_000).await.is_err(), "the queue has its width again");
             drop(other);
             assert!(at(60_000_000).await.is_ok());
             drop(watch);
