@@ -163,10 +163,7 @@ impl World {
             Want::Base(_) | Want::Resting(_) => 1,
             _ => 1 + self.dice.below(4),
         };
-        let bytes = match self.dice.chance(self.mood.large) {
-            true => self.dice.index(20_000),
-            false => 40,
-        };
+        let bytes = if self.dice.chance(self.mood.large) { self.dice.index(20_000) } else { 40 };
         let first = self.clients.attempts.len();
         self.clients.ops.push(Op { want, events, bytes, first, over: false });
         self.attempt(self.clients.ops.len() as OpId - 1, node);

@@ -134,9 +134,10 @@ impl World {
             if under_way.is_empty() {
                 return;
             }
-            let at = match self.dice.chance(self.mood.reorder) {
-                true => self.dice.index(under_way.len()),
-                false => 0,
+            let at = if self.dice.chance(self.mood.reorder) {
+                self.dice.index(under_way.len())
+            } else {
+                0
             };
             self.decide(&under_way[at]);
         }
@@ -280,9 +281,10 @@ impl World {
     fn cut_off_or_heal(&mut self, node: usize) {
         let cut_off = !self.nodes[node].cut_off;
         self.nodes[node].cut_off = cut_off;
-        match cut_off {
-            true => self.engine.disconnect(node as u64),
-            false => self.engine.reconnect(node as u64),
+        if cut_off {
+            self.engine.disconnect(node as u64)
+        } else {
+            self.engine.reconnect(node as u64)
         }
         self.say(format_args!("n{node}: cut off: {cut_off}"));
     }

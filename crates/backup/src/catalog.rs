@@ -64,11 +64,10 @@ impl Catalog {
         if self.unfinished.iter().any(|known| known == name) {
             return Err(BackupError::Unfinished { name: name.to_owned() });
         }
-        let what = match self.finished.is_empty() {
-            true => format!("{place} holds no finished backup"),
-            false => {
-                format!("{place} holds no backup {name}; it has {}", self.finished.join(", "))
-            }
+        let what = if self.finished.is_empty() {
+            format!("{place} holds no finished backup")
+        } else {
+            format!("{place} holds no backup {name}; it has {}", self.finished.join(", "))
         };
         Err(BackupError::NotFound { what })
     }

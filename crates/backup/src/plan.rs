@@ -84,9 +84,10 @@ impl PlannedLog {
         let segments = extent.segments.iter().map(|segment| {
             let bytes = segment.byte_len()?;
             let (base, next) = (segment.base(), segment.next());
-            let anchor = match next > base {
-                true => snapshot.at(next - 1, |record| record.checksum())?.unwrap_or(0),
-                false => 0,
+            let anchor = if next > base {
+                snapshot.at(next - 1, |record| record.checksum())?.unwrap_or(0)
+            } else {
+                0
             };
             Ok(PlannedSegment { base, next, bytes, anchor })
         });

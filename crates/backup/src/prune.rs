@@ -66,9 +66,10 @@ fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> BackupRe
     let mut abandoned = Vec::new();
     let mut under_way = UnderWay::None;
     for name in unfinished {
-        match pruning.is_abandoned(store, &name)? {
-            true => abandoned.push(name),
-            false => under_way = UnderWay::Some,
+        if pruning.is_abandoned(store, &name)? {
+            abandoned.push(name)
+        } else {
+            under_way = UnderWay::Some
         }
     }
     let named =

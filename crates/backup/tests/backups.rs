@@ -198,9 +198,12 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
     let base = |back: usize| backup.segments[backup.segments.len() - back].base;
     let path = |back: usize| dir.join(format!("{:020}.seg", base(back)));
     let mut later = |bases: &[Position]| {
-        let need = |base: &Position| match dir.join(format!("{base:020}.seg")).exists() {
-            true => (*base, SegmentNeed::Damaged),
-            false => (*base, SegmentNeed::Missing),
+        let need = |base: &Position| {
+            if dir.join(format!("{base:020}.seg")).exists() {
+                (*base, SegmentNeed::Damaged)
+            } else {
+                (*base, SegmentNeed::Missing)
+            }
         };
         later_events(&mut store, backup, &dir, &bases.iter().map(need).collect(), None).unwrap()
     };

@@ -93,9 +93,8 @@ enum LogFinding {
 /// Reads a log of a data folder, and compares its end with those in backups. `is_listed`: it is
 /// not the command that names the log.
 fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<LogFinding, Failure> {
-    let unless_deleted = |is_gone: bool, failure| match is_listed && is_gone {
-        true => Ok(LogFinding::Deleted),
-        false => Err(failure),
+    let unless_deleted = |is_gone: bool, failure| {
+        if is_listed && is_gone { Ok(LogFinding::Deleted) } else { Err(failure) }
     };
     let dir = match place.dir() {
         Ok(dir) => dir,
@@ -207,10 +206,7 @@ fn verify_data(
             names.join(", ")
         ));
     }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::new(Code::Refused, failed.join("\n"))),
-    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::new(Code::Refused, failed.join("\n"))) }
 }
 
 #[cfg(test)]

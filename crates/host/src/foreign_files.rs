@@ -41,9 +41,10 @@ fn foreign_file(path: &Path, uid: u32) -> Option<(PathBuf, u32)> {
     if metadata.uid() != uid {
         return Some((path.to_owned(), metadata.uid()));
     }
-    let mut below: Vec<PathBuf> = match metadata.is_dir() {
-        true => fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect(),
-        false => Vec::new(),
+    let mut below: Vec<PathBuf> = if metadata.is_dir() {
+        fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect()
+    } else {
+        Vec::new()
     };
     below.retain(|path| !path.is_symlink());
     below.sort();

@@ -225,10 +225,7 @@ mod tests {
         fn what_is_found_is_what_serde_json_finds(
             json in json(), keys in prop::collection::vec(key(), 0..4), pretty: bool,
         ) {
-            let text = match pretty {
-                true => format!(" {}\n", serde_json::to_string_pretty(&json).unwrap()),
-                false => json.to_string(),
-            };
+            let text = if pretty { format!(" {}\n", serde_json::to_string_pretty(&json).unwrap()) } else { json.to_string() };
             let pointer = pointer_text(&keys);
             let found = find(&pointer, &text);
             let read = found.map(|found| serde_json::from_str::<Value>(found).unwrap());

@@ -81,9 +81,10 @@ impl Log {
             return ScrubEnd::Stopped;
         }
         report.mended = self.sequencer().segments.take_mended();
-        let (name, keep): (_, fn(&Log) -> _) = match extent.is_copy {
-            false => (EPOCH_FILE, Log::keep_epoch),
-            true => (JOURNAL_FILE, Log::keep_identity),
+        let (name, keep): (_, fn(&Log) -> _) = if !extent.is_copy {
+            (EPOCH_FILE, Log::keep_epoch)
+        } else {
+            (JOURNAL_FILE, Log::keep_identity)
         };
         match self.require_folder().and_then(|()| keep(self)) {
             Ok(KeptFile::Sound) => {}
@@ -91,10 +92,7 @@ impl Log {
             Err(error) => report.unread.push(format!("{name}: {error}")),
         }
         // Last, because files may go at any moment before.
-        match self.feed().is_closed() {
-            true => ScrubEnd::Stopped,
-            false => ScrubEnd::Complete(report),
-        }
+        if self.feed().is_closed() { ScrubEnd::Stopped } else { ScrubEnd::Complete(report) }
     }
 
     /// Checks that the log's folder still has its path: what is written by the path gets into no
@@ -181,10 +179,7 @@ impl Log {
     /// Checks that a segment can be found by its name. A copy replaces those that it fetches again,
     /// and fetches what it misses.
     fn check_name(&self, segment: &SegmentExtent, is_copy: bool) -> io::Result<()> {
-        match is_copy {
-            true => Ok(()),
-            false => segment.still_named(&*self.sequencer().storage),
-        }
+        if is_copy { Ok(()) } else { segment.still_named(&*self.sequencer().storage) }
     }
 
     fn found(&self, segment: &SegmentExtent, corruption: Corruption, report: &mut ScrubReport) {

@@ -294,9 +294,10 @@ fn conclude_renewed(place: &Place, dir: &Path) -> Result<(), Failure> {
          {history_before}: consumers that saw more get 409 another-history. Take a backup soon: the \
          earlier ones are of the history before"
     ))?;
-    match report.is_sound() {
-        true => crate::say(&format!("sound up to position {head}")),
-        false => Err(Failure::new(Code::Refused, "the log is still damaged, as listed above")),
+    if report.is_sound() {
+        crate::say(&format!("sound up to position {head}"))
+    } else {
+        Err(Failure::new(Code::Refused, "the log is still damaged, as listed above"))
     }
 }
 

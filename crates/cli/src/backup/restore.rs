@@ -178,9 +178,12 @@ fn restored(
     let mut progress = Progress::start("restore", Some(manifest.bytes()));
     let shown = &mut |done, all| progress.update_bytes(done, all);
     // Without its accounts, a server must refuse to start rather than be open to everyone.
-    let prepare = || match manifest.has_accounts {
-        true => sealed::mark(&args.data).map_err(|error| error.to_string()),
-        false => Ok(()),
+    let prepare = || {
+        if manifest.has_accounts {
+            sealed::mark(&args.data).map_err(|error| error.to_string())
+        } else {
+            Ok(())
+        }
     };
     let logs = restore(store, &manifest, &args.data, &wanted, &prepare, shown);
     progress.end();
@@ -195,9 +198,10 @@ fn restored(
             0 => String::new(),
             events => format!(", {} left out", counted(*events, "later event", "later events")),
         };
-        let history = match history == history_before {
-            true => format!("history {history} as before"),
-            false => format!("history {history}, before {history_before}"),
+        let history = if history == history_before {
+            format!("history {history} as before")
+        } else {
+            format!("history {history}, before {history_before}")
         };
         crate::say(&format!("{name}: up to position {}{left_out}; {history}", grouped(*head)))?;
     }
@@ -232,13 +236,12 @@ fn next_steps(
         Cut::At(_) | Cut::None => format!("Next, for the state of {}:", moment(moment_us)),
     }];
     if manifest.has_accounts && logs.iter().any(|log| log.name == SYSTEM_LOG) {
-        lines.push(match keeps_token_secret {
-            true => {
-                "the folder has kept its token-secret, so tokens are valid: POST /auth/rotate, \
-                     then again with {\"retire\":true}, before others reach the server"
-                    .to_owned()
-            }
-            false => "tokens have ended: everyone logs in again".to_owned(),
+        lines.push(if keeps_token_secret {
+            "the folder has kept its token-secret, so tokens are valid: POST /auth/rotate, \
+                 then again with {\"retire\":true}, before others reach the server"
+                .to_owned()
+        } else {
+            "tokens have ended: everyone logs in again".to_owned()
         });
         lines.push(
             "keys and accounts that were revoked since count again: look through them".to_owned(),

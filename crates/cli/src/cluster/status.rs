@@ -13,9 +13,10 @@ pub(crate) const PATH: &str = "/v1/cluster";
 pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
     let answer = ask(client, &Request::get(PATH, &[]))?;
     let document = ClusterDocument::read(&answer.body)?;
-    match json {
-        true => say(String::from_utf8_lossy(&answer.body).trim_end())?,
-        false => say(&lines(&document).join("\n"))?,
+    if json {
+        say(String::from_utf8_lossy(&answer.body).trim_end())?
+    } else {
+        say(&lines(&document).join("\n"))?
     }
     match &document.node {
         Some(node) if leading(&document).is_none() => {

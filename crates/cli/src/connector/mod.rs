@@ -252,9 +252,10 @@ fn status(
 ) -> Result<(), Failure> {
     let answer = ask(client, kind, name, "GET", &path(kind, name), None)?;
     let report: ConnectorReport = read(&answer.body)?;
-    match as_json {
-        true => say(String::from_utf8_lossy(&answer.body).trim_end())?,
-        false => say(&lines(&report).join("\n"))?,
+    if as_json {
+        say(String::from_utf8_lossy(&answer.body).trim_end())?
+    } else {
+        say(&lines(&report).join("\n"))?
     }
     match report.state.as_str() {
         // Scripts see it by the exit code; the reason has been shown.

@@ -73,9 +73,12 @@ fn an_import_does_not_wait_for_a_full_disk() {
 fn times_that_cannot_be_kept_become_metadata_unless_they_have_to_be_kept() {
     let early = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at is before X. Import","reason":"recorded_at is before X","field":"recorded_at","line":2,"durable_lines":1,"added":1}"#;
     let serve = move || {
-        TestServer::start(move |request, _| match request.path.contains("recorded_at=metadata") {
-            true => Reply::json(200, r#"{"lines":2,"added":1,"known":1,"next":"n"}"#),
-            false => Reply::json(422, early),
+        TestServer::start(move |request, _| {
+            if request.path.contains("recorded_at=metadata") {
+                Reply::json(200, r#"{"lines":2,"added":1,"known":1,"next":"n"}"#)
+            } else {
+                Reply::json(422, early)
+            }
         })
     };
     let settled = send(&serve()).unwrap();

@@ -135,9 +135,10 @@ impl Bench {
             limits,
         };
         with(&mut settings, &mut kept);
-        let keeper = match keeps_cursor {
-            true => CursorKeeper::Destination(Box::new(Store(Arc::clone(&self.store)))),
-            false => CursorKeeper::Store(Box::new(Store(Arc::clone(&self.store)))),
+        let keeper = if keeps_cursor {
+            CursorKeeper::Destination(Box::new(Store(Arc::clone(&self.store))))
+        } else {
+            CursorKeeper::Store(Box::new(Store(Arc::clone(&self.store))))
         };
         let (status, control) = (Arc::clone(&self.status), Arc::clone(&self.control));
         Pump::new(settings, Box::new(kept), keeper, status, control)

@@ -185,12 +185,11 @@ impl Intake {
             return Ok(false);
         }
         let rejects = self.rejects.as_ref();
-        let pushed = match rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
-            true => Err("the record was rejected before".into()),
-            false => {
-                let ids = self.with_ids.then_some(&state.ids);
-                self.mapper.push(&mut state.chunk.events, &record, ids)
-            }
+        let pushed = if rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
+            Err("the record was rejected before".into())
+        } else {
+            let ids = self.with_ids.then_some(&state.ids);
+            self.mapper.push(&mut state.chunk.events, &record, ids)
         };
         match pushed {
             Ok(bytes) => state.chunk.bytes += bytes,

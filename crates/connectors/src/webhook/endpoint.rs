@@ -59,9 +59,10 @@ impl Endpoint {
     /// Scheme, host and port, for messages: paths and queries of webhooks often hold a credential.
     pub(super) fn origin(&self) -> String {
         let scheme = self.scheme.as_str();
-        match self.host.contains(':') {
-            true => format!("{scheme}://[{}]:{}", self.host, self.port),
-            false => format!("{scheme}://{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            format!("{scheme}://[{}]:{}", self.host, self.port)
+        } else {
+            format!("{scheme}://{}:{}", self.host, self.port)
         }
     }
 }

@@ -51,9 +51,10 @@ impl Items {
         {
             let bounds = arguments.iter().map(|argument| nested(argument, row, context));
             let bounds: Vec<Value> = bounds.collect::<Result<_>>()?;
-            return match bounds.iter().any(Value::is_null) {
-                true => Ok(Self::Nothing),
-                false => Ok(Self::Range(range_of(&bounds)?)),
+            return if bounds.iter().any(Value::is_null) {
+                Ok(Self::Nothing)
+            } else {
+                Ok(Self::Range(range_of(&bounds)?))
             };
         }
         Ok(match nested(list, row, context)? {

@@ -318,20 +318,23 @@ fn with_variables(inner: &BoxedStrategy<Expression>) -> impl Strategy<Value = Ex
                 predicate,
             }))
         });
-    let others = four.prop_map(|(a, b, c, reduces)| match reduces {
-        true => Expression::Reduce(Box::new(Reduce {
-            accumulator: Slot(0),
-            initial: a,
-            variable: Slot(1),
-            list: b,
-            step: c,
-        })),
-        false => Expression::ListComprehension(Box::new(ListComprehension {
-            variable: Slot(1),
-            list: a,
-            predicate: Some(b),
-            result: Some(c),
-        })),
+    let others = four.prop_map(|(a, b, c, reduces)| {
+        if reduces {
+            Expression::Reduce(Box::new(Reduce {
+                accumulator: Slot(0),
+                initial: a,
+                variable: Slot(1),
+                list: b,
+                step: c,
+            }))
+        } else {
+            Expression::ListComprehension(Box::new(ListComprehension {
+                variable: Slot(1),
+                list: a,
+                predicate: Some(b),
+                result: Some(c),
+            }))
+        }
     });
     prop_oneof![quantified, others]
 }

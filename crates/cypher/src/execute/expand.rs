@@ -19,12 +19,13 @@ pub(super) fn expand(
         return along(connection, row, context, next);
     }
     let Some(from) = node(row, connection.from)? else { return Ok(Flow::Continue) };
-    let to = match connection.to_bound {
-        true => match node(row, connection.to)? {
+    let to = if connection.to_bound {
+        match node(row, connection.to)? {
             Some(to) => Some(to),
             None => return Ok(Flow::Continue),
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     let types = names(&connection.types, context);
     let mut scan = context.transaction.adjacent(from, direction(connection.direction), &types, to);

@@ -36,9 +36,10 @@ pub(super) fn expand(
         if shortest.length.from > 0 {
             return Ok(Flow::Continue);
         }
-        return match fits(shortest, &[], row, context)? {
-            true => next.push(row, context),
-            false => Ok(Flow::Continue),
+        return if fits(shortest, &[], row, context)? {
+            next.push(row, context)
+        } else {
+            Ok(Flow::Continue)
         };
     }
     let (way, types) = (connection.direction, &connection.types);

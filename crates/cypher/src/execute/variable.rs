@@ -121,12 +121,13 @@ pub(super) fn expand(
 ) -> Result<Flow> {
     let connection = &expand.connection;
     let Some(start) = node(row, connection.from)? else { return Ok(Flow::Continue) };
-    let target = match connection.to_bound {
-        true => match node(row, connection.to)? {
+    let target = if connection.to_bound {
+        match node(row, connection.to)? {
             Some(target) => Some(target),
             None => return Ok(Flow::Continue),
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     let (way, types) = (connection.direction, &connection.types);
     let steps = Steps::new(way, types, &expand.properties, row, context)?;

@@ -23,9 +23,10 @@ pub(super) fn date(text: &str) -> Option<i64> {
         _ => (1, text),
     };
     // A signed year has any number of digits, others have four.
-    let digits = match text.len() == unsigned.len() {
-        true => 4,
-        false => unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len()),
+    let digits = if text.len() == unsigned.len() {
+        4
+    } else {
+        unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len())
     };
     let year = sign * part(unsigned, 0..digits)?;
     let rest = unsigned.get(digits..)?;

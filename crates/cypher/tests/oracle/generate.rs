@@ -174,10 +174,7 @@ impl Generator {
     }
 
     fn properties(&mut self) -> Vec<(&'static str, E)> {
-        vec![match self.random.chance(70) {
-            true => ("i", self.integer()),
-            false => ("m", self.simple()),
-        }]
+        vec![if self.random.chance(70) { ("i", self.integer()) } else { ("m", self.simple()) }]
     }
 
     /// `WITH` or `RETURN`, and the scope after it.
@@ -270,9 +267,10 @@ impl Generator {
     }
 
     fn constant(&mut self) -> E {
-        E::Literal(match self.random.chance(8) {
-            true => Value::Null,
-            false => Value::Integer(self.random.below(4) as i64),
+        E::Literal(if self.random.chance(8) {
+            Value::Null
+        } else {
+            Value::Integer(self.random.below(4) as i64)
         })
     }
 
@@ -307,9 +305,12 @@ impl Generator {
             }
             _ => {
                 let count = self.random.of(&[0, 2, 2, 3, 3]);
-                let items = (0..count).map(|_| match self.random.chance(30) {
-                    true => Value::Null,
-                    false => Value::Integer(self.random.below(4) as i64),
+                let items = (0..count).map(|_| {
+                    if self.random.chance(30) {
+                        Value::Null
+                    } else {
+                        Value::Integer(self.random.below(4) as i64)
+                    }
                 });
                 E::Literal(Value::List(items.collect()))
             }
@@ -355,9 +356,12 @@ impl Generator {
                 let is_mixed = self.random.chance(35);
                 E::Comparison(
                     operator,
-                    self.deeper(|it| match is_mixed {
-                        true => [it.simple(), it.simple()],
-                        false => [it.integer(), it.integer()],
+                    self.deeper(|it| {
+                        if is_mixed {
+                            [it.simple(), it.simple()]
+                        } else {
+                            [it.integer(), it.integer()]
+                        }
                     }),
                 )
             }

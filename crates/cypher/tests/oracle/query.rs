@@ -106,9 +106,10 @@ impl NodePattern {
 
 impl EdgePattern {
     fn text(&self) -> String {
-        let kinds = match self.kinds.is_empty() {
-            true => String::new(),
-            false => format!(":{}", self.kinds.join("|")),
+        let kinds = if self.kinds.is_empty() {
+            String::new()
+        } else {
+            format!(":{}", self.kinds.join("|"))
         };
         let lengths = self.lengths.map(|(least, most)| format!("*{least}..{most}"));
         let inside = format!(

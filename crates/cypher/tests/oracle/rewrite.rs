@@ -86,9 +86,8 @@ fn map(expression: &E, replace: &mut dyn FnMut(E) -> E) -> E {
 
 /// An equivalent query.
 pub(crate) fn rewritten(query: &Query, random: &mut Random) -> Query {
-    let query = map_query(query, &mut |expression| match random.chance(40) {
-        true => equivalent(expression, random),
-        false => expression,
+    let query = map_query(query, &mut |expression| {
+        if random.chance(40) { equivalent(expression, random) } else { expression }
     });
     let mut names = 0;
     let mut clauses = Vec::new();
@@ -96,10 +95,7 @@ pub(crate) fn rewritten(query: &Query, random: &mut Random) -> Query {
         match clause {
             Clause::Match(pattern) => {
                 let mut pattern = respelled(pattern, random, &mut names);
-                let condition = match random.chance(30) {
-                    true => pattern.condition.take(),
-                    false => None,
-                };
+                let condition = if random.chance(30) { pattern.condition.take() } else { None };
                 clauses.extend(separated(pattern, random).into_iter().map(Clause::Match));
                 clauses.extend(condition.map(|condition| Clause::Filter(Some(*condition))));
             }
@@ -121,17 +117,11 @@ fn equivalent(expression: E, random: &mut Random) -> E {
     match expression {
         E::And(operands) => {
             let [left, right] = *operands;
-            match random.chance(50) {
-                true => E::and(right, left),
-                false => not(E::or(not(left), not(right))),
-            }
+            if random.chance(50) { E::and(right, left) } else { not(E::or(not(left), not(right))) }
         }
         E::Or(operands) => {
             let [left, right] = *operands;
-            match random.chance(50) {
-                true => E::or(right, left),
-                false => not(E::and(not(left), not(right))),
-            }
+            if random.chance(50) { E::or(right, left) } else { not(E::and(not(left), not(right))) }
         }
         E::Xor(operands) => {
             let [left, right] = *operands;
@@ -228,9 +218,8 @@ fn respelled(pattern: Pattern, random: &mut Random, names: &mut usize) -> Patter
         let place = random.below(chains.len() + 1);
         chains.insert(place, chain);
     }
-    let condition = conditions.into_iter().reduce(|left, right| match random.chance(50) {
-        true => E::and(left, right),
-        false => E::and(right, left),
+    let condition = conditions.into_iter().reduce(|left, right| {
+        if random.chance(50) { E::and(left, right) } else { E::and(right, left) }
     });
     Pattern { chains, condition: condition.map(Box::new) }
 }

@@ -53,9 +53,10 @@ fn rows(product: &mut Product, query: &Query, fault: Option<Fault>) -> Option<Ve
 }
 
 fn compare(first: &[String], second: &[String], asked: impl Fn() -> String) -> Finding {
-    match first == second {
-        true => Finding::Same,
-        false => Finding::Different(format!("{}\n{first:#?}\n{second:#?}", asked())),
+    if first == second {
+        Finding::Same
+    } else {
+        Finding::Different(format!("{}\n{first:#?}\n{second:#?}", asked()))
     }
 }
 

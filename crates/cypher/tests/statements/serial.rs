@@ -80,10 +80,7 @@ fn shape(graph: &Graph) -> [Vec<String>; 2] {
 
 fn base(is_indexed: bool) -> Graph {
     let mut graph = Graph::new();
-    let index: &[&str] = match is_indexed {
-        true => &["CREATE INDEX p FOR (n:P) ON (n.k)"],
-        false => &[],
-    };
+    let index: &[&str] = if is_indexed { &["CREATE INDEX p FOR (n:P) ON (n.k)"] } else { &[] };
     for text in BASE.iter().chain(index) {
         graph = finish(&graph, begin(&graph, text)).expect("the base");
     }

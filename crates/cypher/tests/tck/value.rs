@@ -155,10 +155,13 @@ impl<'a> Reader<'a> {
         self.skip();
         match self.rest.chars().next() {
             Some('\'') => self.string(),
-            Some('[') => match self.rest[1..].trim_start().starts_with(':') {
-                true => self.relationship().map(TckValue::Relationship),
-                false => self.list(),
-            },
+            Some('[') => {
+                if self.rest[1..].trim_start().starts_with(':') {
+                    self.relationship().map(TckValue::Relationship)
+                } else {
+                    self.list()
+                }
+            }
             Some('{') => self.map().map(TckValue::Map),
             Some('(') => self.node().map(TckValue::Node),
             Some('<') => self.path(),

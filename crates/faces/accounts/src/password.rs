@@ -59,13 +59,15 @@ async fn prove(
         (true, None) => Err(problem::INVALID
             .because("current is required to change your own password")
             .field("current")),
-        (false, None) => match own && !is_admin(&request.principal) {
-            // An account with keys only: every token of it comes from an administrator.
-            true => Err(problem::FORBIDDEN.because(
-                "the account has no password; an administrator of everything sets the first",
-            )),
-            false => Ok(()),
-        },
+        (false, None) => {
+            if own && !is_admin(&request.principal) {
+                Err(problem::FORBIDDEN.because(
+                    "the account has no password; an administrator of everything sets the first",
+                ))
+            } else {
+                Ok(())
+            }
+        }
         (false, Some(_)) => Err(problem::INVALID
             .because("current is only for changing your own password; leave it out")
             .field("current")),

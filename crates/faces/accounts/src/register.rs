@@ -93,9 +93,12 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     if *request.principal.method() == Method::Open {
         return Err(no_accounts("there is no account to change"));
     }
-    let to = |enabled| match enabled {
-        true => Command::Enable { name: name.clone() },
-        false => Command::Disable { name: name.clone() },
+    let to = |enabled| {
+        if enabled {
+            Command::Enable { name: name.clone() }
+        } else {
+            Command::Disable { name: name.clone() }
+        }
     };
     // This order leaves nothing half done: if the first is refused so is the second, and if the
     // first changes anything the second is not refused.

@@ -198,9 +198,10 @@ impl Projectors {
 
     /// The events to read, and the query of an append condition.
     fn union(&self) -> Arc<Query> {
-        match self.list.iter().any(|projector| projector.items == ItemSet::Everything) {
-            true => Arc::default(),
-            false => Arc::clone(&self.items),
+        if self.list.iter().any(|projector| projector.items == ItemSet::Everything) {
+            Arc::default()
+        } else {
+            Arc::clone(&self.items)
         }
     }
 }

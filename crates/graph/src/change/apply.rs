@@ -68,9 +68,10 @@ fn change_properties(
 }
 
 fn bounded(entity: Entity, properties: &Properties) -> Result<(), ChangeFault> {
-    match properties.len() > MAX_PROPERTIES {
-        true => Err(ChangeFault::TooManyProperties(entity)),
-        false => Ok(()),
+    if properties.len() > MAX_PROPERTIES {
+        Err(ChangeFault::TooManyProperties(entity))
+    } else {
+        Ok(())
     }
 }
 
@@ -288,8 +289,5 @@ impl Application<'_> {
 fn tidy_labels(id: NodeId, row: &mut NodeRow) -> Result<(), ChangeFault> {
     row.labels.sort_unstable();
     row.labels.dedup();
-    match row.labels.len() > MAX_LABELS {
-        true => Err(ChangeFault::TooManyLabels(id)),
-        false => Ok(()),
-    }
+    if row.labels.len() > MAX_LABELS { Err(ChangeFault::TooManyLabels(id)) } else { Ok(()) }
 }

@@ -55,10 +55,7 @@ fn read_labels(names: &Graph, json: &mut Json<'_>) -> Result<Vec<Name>, EventFau
     let mut labels = read_names(names, json)?;
     labels.sort_unstable();
     labels.dedup();
-    match labels.len() > MAX_LABELS {
-        true => fault("too many labels"),
-        false => Ok(labels),
-    }
+    if labels.len() > MAX_LABELS { fault("too many labels") } else { Ok(labels) }
 }
 
 fn read_properties(names: &Graph, json: &mut Json<'_>) -> Result<Vec<(Name, Value)>, EventFault> {
@@ -103,9 +100,10 @@ impl Entry {
         let set = self.set.take().unwrap_or_default();
         let unset = self.unset.take().unwrap_or_default();
         let is_set: BTreeSet<Name> = set.iter().map(|(key, _)| *key).collect();
-        match unset.iter().any(|key| is_set.contains(key)) {
-            true => fault("unset: the key is also set"),
-            false => Ok(PropertyChanges { set, unset }),
+        if unset.iter().any(|key| is_set.contains(key)) {
+            fault("unset: the key is also set")
+        } else {
+            Ok(PropertyChanges { set, unset })
         }
     }
 

@@ -57,10 +57,7 @@ impl<'a> Json<'a> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), EventFault> {
-        match self.passes(byte) {
-            true => Ok(()),
-            false => self.wrong(&format!("'{}'", char::from(byte))),
-        }
+        if self.passes(byte) { Ok(()) } else { self.wrong(&format!("'{}'", char::from(byte))) }
     }
 
     fn word(&mut self, word: &str) -> Result<(), EventFault> {

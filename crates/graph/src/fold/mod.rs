@@ -97,16 +97,17 @@ impl GraphFold {
         self.graph.stamp_anew();
         // Whatever comes next: parts that are not continued now never will be.
         let unfinished = self.unfinished.take();
-        let decoded = match is_schema {
-            true => DecodedChanges::of(&self.graph, |names| decode_schema(names, data)),
-            false => match join(&self.graph, unfinished, data) {
+        let decoded = if is_schema {
+            DecodedChanges::of(&self.graph, |names| decode_schema(names, data))
+        } else {
+            match join(&self.graph, unfinished, data) {
                 Ok(Reassembly::Whole(changes)) => Ok(changes),
                 Ok(Reassembly::Incomplete(unfinished)) => {
                     self.unfinished = Some(unfinished);
                     return FoldStep::Pending;
                 }
                 Err(fault) => Err(fault),
-            },
+            }
         };
         let DecodedChanges { changes, names } = match decoded {
             Ok(decoded) => decoded,

@@ -246,10 +246,10 @@ impl<const N: usize> Tree<N> {
     ) {
         let mut from = [0; N];
         from[..prefix.len()].copy_from_slice(prefix);
-        self.walk(&from, |key| match key.starts_with(prefix) {
-            true => visit(key),
-            false => ControlFlow::Break(()),
-        });
+        self.walk(
+            &from,
+            |key| if key.starts_with(prefix) { visit(key) } else { ControlFlow::Break(()) },
+        );
     }
 
     /// Whether any key begins with `prefix`.

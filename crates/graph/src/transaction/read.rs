@@ -20,19 +20,17 @@ impl Transaction {
     /// Whether the node exists.
     pub fn has_node(&self, id: NodeId) -> bool {
         let is_there = self.graph.has_node(id);
-        self.note(|footprint| match is_there {
-            true => footprint.node(id),
-            false => footprint.absent_node(id),
-        });
+        self.note(
+            |footprint| if is_there { footprint.node(id) } else { footprint.absent_node(id) },
+        );
         is_there
     }
 
     /// Whether the relationship exists.
     pub fn has_relationship(&self, id: RelationshipId) -> bool {
         let is_there = self.graph.has_relationship(id);
-        self.note(|footprint| match is_there {
-            true => footprint.relationship(id),
-            false => footprint.absent_relationship(id),
+        self.note(|footprint| {
+            if is_there { footprint.relationship(id) } else { footprint.absent_relationship(id) }
         });
         is_there
     }

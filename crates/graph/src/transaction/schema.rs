@@ -19,9 +19,10 @@ impl Transaction {
         self.graph.check_item(&item)?;
         self.writes.created_items.push(definition);
         self.writes.count += 1;
-        match is_constraint {
-            true => self.statistics.constraints_added += 1,
-            false => self.statistics.indexes_added += 1,
+        if is_constraint {
+            self.statistics.constraints_added += 1
+        } else {
+            self.statistics.indexes_added += 1
         }
         Ok(())
     }
@@ -42,9 +43,10 @@ impl Transaction {
             }
             None => self.writes.dropped_items.push(Arc::clone(&item.definition.name)),
         }
-        match item.definition.kind.is_constraint() {
-            true => self.statistics.constraints_removed += 1,
-            false => self.statistics.indexes_removed += 1,
+        if item.definition.kind.is_constraint() {
+            self.statistics.constraints_removed += 1
+        } else {
+            self.statistics.indexes_removed += 1
         }
         Ok(())
     }

@@ -109,15 +109,14 @@ impl ForLeader {
         let leads = self.log.role().leads();
         if request.of_node.is_some() {
             // The forwarding node waits, and tries others.
-            return match leads {
-                true => {
-                    if passed_on::is_broken_off(&request) {
-                        let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
-                        request.body.break_off_after(content);
-                    }
-                    self.by_handler(server, route, request).await
+            return if leads {
+                if passed_on::is_broken_off(&request) {
+                    let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
+                    request.body.break_off_after(content);
                 }
-                false => Err(self.not_leading(&server.host, "this node does not lead the log")),
+                self.by_handler(server, route, request).await
+            } else {
+                Err(self.not_leading(&server.host, "this node does not lead the log"))
             };
         }
         let keeps = request.body.exact_bytes().is_some_and(|bytes| bytes <= KEPT_CONTENT_BYTES);

@@ -282,11 +282,12 @@ pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Bo
         while settled.head() < end && settled.past(end - 1).await.is_ok() && !settled.is_closed() {}
     };
     let _ = tokio::time::timeout(CATALOG_WAIT, known).await;
-    match node.unopened_logs().iter().any(|(unopened, _)| unopened == name) {
-        true => Err(problem::CATCHING_UP
+    if node.unopened_logs().iter().any(|(unopened, _)| unopened == name) {
+        Err(problem::CATCHING_UP
             .because("the log cannot be opened on this node; another node may have it")
-            .about(name)),
-        false => Ok(()),
+            .about(name))
+    } else {
+        Ok(())
     }
 }
 

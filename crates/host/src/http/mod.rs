@@ -379,9 +379,10 @@ impl Request {
     /// Whether it may be sent again after it may have taken effect.
     pub(crate) fn repeat(&self) -> Repeat {
         let has_key = self.headers.contains_key(&header_names::IDEMPOTENCY_KEY);
-        match has_key && self.contract.reads(&IDEMPOTENCY_KEY) {
-            true => Repeat::Safe,
-            false => self.contract.repeat,
+        if has_key && self.contract.reads(&IDEMPOTENCY_KEY) {
+            Repeat::Safe
+        } else {
+            self.contract.repeat
         }
     }
 

@@ -88,9 +88,10 @@ impl FollowerRefusal {
     }
 
     fn read(value: &HeaderValue) -> FollowerRefusal {
-        match value == FollowerRefusal::NothingDone.header_value() {
-            true => FollowerRefusal::NothingDone,
-            false => FollowerRefusal::Interrupted,
+        if value == FollowerRefusal::NothingDone.header_value() {
+            FollowerRefusal::NothingDone
+        } else {
+            FollowerRefusal::Interrupted
         }
     }
 }

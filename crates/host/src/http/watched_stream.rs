@@ -138,9 +138,10 @@ impl<S: Socket> WatchedStream<S> {
     }
 
     fn write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.is_refusal(bytes) {
-            true => self.bare_refusals.poll_write(&mut self.io, context, bytes),
-            false => Pin::new(&mut self.io).poll_write(context, bytes),
+        if self.is_refusal(bytes) {
+            self.bare_refusals.poll_write(&mut self.io, context, bytes)
+        } else {
+            Pin::new(&mut self.io).poll_write(context, bytes)
         }
     }
 
@@ -174,13 +175,11 @@ impl<S: Socket> Write for WatchedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let last = slices.iter().rfind(|slice| !slice.is_empty());
-        let poll = match last.is_some_and(|last| self.is_refusal(last)) {
-            true => {
-                let bytes: Vec<u8> =
-                    slices.iter().flat_map(|slice| slice.iter()).copied().collect();
-                self.write(context, &bytes)
-            }
-            false => Pin::new(&mut self.io).poll_write_vectored(context, slices),
+        let poll = if last.is_some_and(|last| self.is_refusal(last)) {
+            let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter()).copied().collect();
+            self.write(context, &bytes)
+        } else {
+            Pin::new(&mut self.io).poll_write_vectored(context, slices)
         };
         self.note(&poll);
         poll

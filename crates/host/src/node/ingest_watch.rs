@@ -58,10 +58,8 @@ fn judge(
     }
     let unmoved = before.filter(|before| before.stored == stored);
     let seen = unmoved.unwrap_or(UnstoredEvents { stored, since: now });
-    let progress = match now - seen.since >= patience {
-        true => StoreProgress::Stalled,
-        false => StoreProgress::Flowing,
-    };
+    let progress =
+        if now - seen.since >= patience { StoreProgress::Stalled } else { StoreProgress::Flowing };
     (Some(seen), progress)
 }
 

@@ -214,9 +214,10 @@ impl Node {
     }
 
     pub(super) fn drop_shared(&self, shared: &SharedState, name: &str) -> Result<(), NodeError> {
-        match self.change_catalog(shared, name, CatalogChange::Drop)? {
-            true => Ok(()),
-            false => Err(NodeError::NotFound),
+        if self.change_catalog(shared, name, CatalogChange::Drop)? {
+            Ok(())
+        } else {
+            Err(NodeError::NotFound)
         }
     }
 

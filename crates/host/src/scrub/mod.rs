@@ -173,9 +173,10 @@ impl Scrubs {
         let mut passed = |bytes| {
             rate_limit.throttle(bytes);
             self.counts.bytes.fetch_add(bytes, Relaxed);
-            match *scope.stopping.borrow() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if *scope.stopping.borrow() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         };
         for (name, log) in scope.node.all() {

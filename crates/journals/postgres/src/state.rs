@@ -221,10 +221,7 @@ impl LogState {
             }
             let answers = asked.into_iter().map(|id| Arrival::End { id, end });
             inner.arrivals.extend(answers);
-            match end > inner.queued {
-                true => Delivery::Delivered,
-                false => Delivery::Nothing,
-            }
+            if end > inner.queued { Delivery::Delivered } else { Delivery::Nothing }
         })
     }
 

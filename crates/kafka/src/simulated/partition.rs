@@ -62,10 +62,7 @@ impl Partition {
         for (_, slot) in &mut self.slots {
             match slot {
                 Slot::Open(record, number) if *number == transaction => {
-                    *slot = match commit {
-                        true => Slot::Committed(record.clone()),
-                        false => Slot::Passed,
-                    };
+                    *slot = if commit { Slot::Committed(record.clone()) } else { Slot::Passed };
                 }
                 _ => {}
             }

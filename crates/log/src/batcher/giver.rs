@@ -56,9 +56,10 @@ impl Giver {
         loop {
             // A leader knows everything that came before its claim, and so also the outcome of this
             // piece.
-            let outcome = match in_doubt && here.leads() {
-                true => here.take(&piece),
-                false => self.hand_over.hand_over(piece.clone()),
+            let outcome = if in_doubt && here.leads() {
+                here.take(&piece)
+            } else {
+                self.hand_over.hand_over(piece.clone())
             };
             match outcome {
                 HandOverOutcome::Stored => return Ok(()),

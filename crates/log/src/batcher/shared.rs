@@ -281,9 +281,10 @@ impl Shared {
     }
 
     pub(super) fn progress(&self) -> StoreProgress {
-        match self.stalled.load(Ordering::SeqCst) {
-            true => StoreProgress::Stalled,
-            false => StoreProgress::Flowing,
+        if self.stalled.load(Ordering::SeqCst) {
+            StoreProgress::Stalled
+        } else {
+            StoreProgress::Flowing
         }
     }
 

@@ -73,9 +73,12 @@ impl Run {
 
     /// The same run with another, undamaged file for the segment with this base.
     pub(super) fn with_file(&self, base: Position, file: Arc<dyn StorageFile>) -> Run {
-        let other = |segment: &Arc<OpenSegment>| match segment.base() == base {
-            true => OpenSegment::new(base, Some(Arc::clone(&file))),
-            false => Arc::clone(segment),
+        let other = |segment: &Arc<OpenSegment>| {
+            if segment.base() == base {
+                OpenSegment::new(base, Some(Arc::clone(&file)))
+            } else {
+                Arc::clone(segment)
+            }
         };
         let segments = self.segments.iter().map(other).collect();
         let run = Run::of(Arc::clone(&self.storage), segments, self.index());

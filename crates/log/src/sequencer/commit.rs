@@ -96,12 +96,13 @@ impl Sequencer {
             return;
         };
         let barrier_was_due = committer.journal.unsynced();
-        let answers = match self.limits.settles_at_once {
-            true => match self.commit_one(&mut committer) {
+        let answers = if self.limits.settles_at_once {
+            match self.commit_one(&mut committer) {
                 Progress::Done(answers) => answers,
                 Progress::Nothing | Progress::Stalled => Vec::new(),
-            },
-            false => self.poll_inline(&mut committer),
+            }
+        } else {
+            self.poll_inline(&mut committer)
         };
         // A delayed barrier that no request waits for is left to the journal's thread.
         let begins_interval = !barrier_was_due && committer.journal.unsynced();

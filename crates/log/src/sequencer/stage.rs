@@ -162,9 +162,10 @@ impl Sequencer {
         }
         let mut judged = JudgedRange { through: 0, durable: 0, setbacks: self.mark.setbacks() };
         for _ in 0..ROUNDS {
-            let found = match judge.is_idle() {
-                true => None,
-                false => match self.judge_outside(&mut judge, &mut judged, work) {
+            let found = if judge.is_idle() {
+                None
+            } else {
+                match self.judge_outside(&mut judge, &mut judged, work) {
                     Round::Allowed => None,
                     Round::Durable(Obstacle::Refused(AppendError::Stopped(stopped)))
                     | Round::Staged(Obstacle::Refused(AppendError::Stopped(stopped))) => {
@@ -177,7 +178,7 @@ impl Sequencer {
                         let found = self.lease_first(&append, found);
                         return Ok(self.tell_obstacle(append, found, done)?);
                     }
-                },
+                }
             };
             let staging = lock(&self.staging);
             if let Err(error) = self.admit(&staging, &append, basis) {

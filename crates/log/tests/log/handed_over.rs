@@ -214,16 +214,15 @@ fn a_piece_that_comes_again_while_it_is_under_way_shares_its_doubt() {
         run(&log);
         let told = told.lock().unwrap();
         assert_eq!(told.len(), 2);
-        match arrives {
-            true => {
-                let placed = told.iter().map(|told| told.as_ref().unwrap());
-                let placed: Vec<_> = placed.map(|told| (told.first, told.replayed)).collect();
-                assert_eq!(placed, [(1, false), (1, true)]);
-            }
-            false => assert!(
+        if arrives {
+            let placed = told.iter().map(|told| told.as_ref().unwrap());
+            let placed: Vec<_> = placed.map(|told| (told.first, told.replayed)).collect();
+            assert_eq!(placed, [(1, false), (1, true)]);
+        } else {
+            assert!(
                 told.iter().all(|told| matches!(told, Err(AppendError::NotLeading { .. }))),
                 "{told:?}"
-            ),
+            )
         }
     }
 }

@@ -36,14 +36,11 @@ pub(crate) fn with_defaults_shown(command: Command) -> Command {
         let variable = argument.get_env().map(|variable| variable.to_string_lossy().into_owned());
         let variable = variable.map(|variable| format!(" [env: {variable}]")).unwrap_or_default();
         let argument = argument.long_help(format!("{help}{variable}")).help(help).hide_env(true);
-        match argument.get_action().takes_values() {
-            // That a switch may be written out is no news.
-            true => {
-                let is_switch =
-                    argument.get_possible_values().iter().any(|v| v.matches("true", false));
-                argument.value_name(value_name(&name)).hide_possible_values(is_switch)
-            }
-            false => argument,
+        if argument.get_action().takes_values() {
+            let is_switch = argument.get_possible_values().iter().any(|v| v.matches("true", false));
+            argument.value_name(value_name(&name)).hide_possible_values(is_switch)
+        } else {
+            argument
         }
     })
 }

@@ -77,9 +77,10 @@ fn unset(name: &str, description: &str, is_alone: bool) -> String {
         .map(|(_, meaning)| meaning);
     match meaning.map(|meaning| meaning.split_once(ALONE).ok_or(meaning)) {
         Some(Ok((alone, public))) => {
-            let (effective, why) = match is_alone {
-                true => (alone, "as --listen is a loopback address"),
-                false => (public, "as others can reach --listen"),
+            let (effective, why) = if is_alone {
+                (alone, "as --listen is a loopback address")
+            } else {
+                (public, "as others can reach --listen")
             };
             format!("# {name} is not set: {effective}, {why}\n")
         }

@@ -22,10 +22,7 @@ fn files(data: &Path) -> Vec<String> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => collect(&path, found),
-                false => found.push(path),
-            }
+            if path.is_dir() { collect(&path, found) } else { found.push(path) }
         }
     }
     let mut found = Vec::new();

@@ -159,9 +159,12 @@ fn timeless(lines: &[String]) -> Vec<String> {
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
-        .filter_map(|path| match path.is_dir() {
-            true => snapshot(&path),
-            false => path.ends_with("catalogue.snapshot").then_some(path),
+        .filter_map(|path| {
+            if path.is_dir() {
+                snapshot(&path)
+            } else {
+                path.ends_with("catalogue.snapshot").then_some(path)
+            }
         })
         .next()
 }

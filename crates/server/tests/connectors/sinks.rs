@@ -77,9 +77,12 @@ fn every_match_is_delivered_once_in_order_and_a_restart_goes_on() {
 
 #[test]
 fn a_person_pauses_resumes_skips_resets_and_deletes() {
-    let receiver = Receiver::scripted(|hook| match hook.body.contains("\"n\":3") {
-        true => (400, "never this one".to_owned()),
-        false => (200, String::new()),
+    let receiver = Receiver::scripted(|hook| {
+        if hook.body.contains("\"n\":3") {
+            (400, "never this one".to_owned())
+        } else {
+            (200, String::new())
+        }
     });
     let server = Server::start();
     let mut client = server.client();
@@ -141,9 +144,8 @@ fn a_receiver_that_is_away_holds_nothing_up_and_gets_everything_later() {
 
 #[test]
 fn what_is_refused_too_often_goes_to_the_dead_letter_log_once() {
-    let receiver = Receiver::scripted(|hook| match hook.body.contains("\"n\":2}") {
-        true => (422, "no".to_owned()),
-        false => (200, String::new()),
+    let receiver = Receiver::scripted(|hook| {
+        if hook.body.contains("\"n\":2}") { (422, "no".to_owned()) } else { (200, String::new()) }
     });
     let server = Server::start();
     let mut client = server.client();
@@ -288,9 +290,12 @@ fn secrets_sign_and_authorize_and_are_seen_nowhere_else() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     // Its answer repeats the request, as some receivers do.
-    let receiver = Receiver::scripted(|hook| match hook.body.contains("\"n\":2}") {
-        true => (400, format!("bad: {}", hook.header("authorization"))),
-        false => (200, String::new()),
+    let receiver = Receiver::scripted(|hook| {
+        if hook.body.contains("\"n\":2}") {
+            (400, format!("bad: {}", hook.header("authorization")))
+        } else {
+            (200, String::new())
+        }
     });
     let dir = tempfile::tempdir().unwrap();
     let flags = ["--secrets", secrets.path().to_str().unwrap(), "--log-level", "trace"];

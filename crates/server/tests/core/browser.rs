@@ -230,10 +230,7 @@ fn attack<S>(
     let login = login.map_or(String::new(), |who| under(&format!("{who}@127.0.0.1")) + "/metrics");
     // The browser remembers a password for the name it was entered under; under another name it
     // would prompt.
-    let next = match login.is_empty() {
-        true => under("rebound.example") + "/attack",
-        false => String::new(),
-    };
+    let next = if login.is_empty() { under("rebound.example") + "/attack" } else { String::new() };
     let targets = [under("127.0.0.1"), under("localhost")];
     let relay = Relay::start(relay, address(&server), script(&[under("rebound.example")], "", ""));
     let site = Site::start(site, script(&targets, &login, &next));

@@ -70,12 +70,11 @@ fn write_until(address: SocketAddr, manner: Manner, first: u64, done: &StopSigna
         if done.is_set() {
             break;
         }
-        match write(&mut client, manner, id) {
-            true => account.written.insert(id),
-            false => {
-                std::thread::sleep(Duration::from_millis(5));
-                account.refused.insert(id)
-            }
+        if write(&mut client, manner, id) {
+            account.written.insert(id)
+        } else {
+            std::thread::sleep(Duration::from_millis(5));
+            account.refused.insert(id)
         };
     }
     account

@@ -205,9 +205,12 @@ fn the_same(is: &[String], was: &[String]) {
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
-        .filter_map(|path| match path.is_dir() {
-            true => snapshot(&path),
-            false => path.ends_with("graph.snapshot").then_some(path),
+        .filter_map(|path| {
+            if path.is_dir() {
+                snapshot(&path)
+            } else {
+                path.ends_with("graph.snapshot").then_some(path)
+            }
         })
         .next()
 }

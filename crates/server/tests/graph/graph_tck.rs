@@ -252,9 +252,10 @@ impl World<'_> {
     fn failure(&self, kind: &str, phase: Option<Phase>) -> Result<(), String> {
         let Some(code) = code(&self.content) else { return Err(format!("no {kind} came")) };
         let is_compiled = kind == "SyntaxError" && phase == Some(Phase::Compile);
-        let fits = match is_compiled {
-            true => code == "Neo.ClientError.Statement.SyntaxError",
-            false => code.starts_with("Neo.ClientError."),
+        let fits = if is_compiled {
+            code == "Neo.ClientError.Statement.SyntaxError"
+        } else {
+            code.starts_with("Neo.ClientError.")
         };
         if fits { Ok(()) } else { Err(format!("{kind} as {code}")) }
     }

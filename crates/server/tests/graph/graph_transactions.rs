@@ -56,9 +56,10 @@ fn of_a_request_whose_second_statement_fails_the_first_is_not_there() {
             assert_eq!(content["results"][0]["columns"], json!(["one"]), "{content}");
             assert_eq!(content["errors"].as_array().unwrap().len(), 1);
             let over = path.starts_with(&open.path);
-            let committed = match over {
-                true => client.commit(&open),
-                false => client.roll_back(&open).and(Err(NOT_FOUND.to_owned())),
+            let committed = if over {
+                client.commit(&open)
+            } else {
+                client.roll_back(&open).and(Err(NOT_FOUND.to_owned()))
             };
             assert_eq!(committed, Err(NOT_FOUND.to_owned()), "{failing} in {path}");
             assert_untouched(&mut client, failing);

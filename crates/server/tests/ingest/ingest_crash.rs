@@ -129,10 +129,8 @@ fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_dura
         let server = Server::start_in(dir, &settings);
         let before = head(&server);
         let (address, done) = (server.address, StopSignal::default());
-        let (habits, time) = match patient {
-            true => (&PATIENT[..], 2 * WINDOW),
-            false => (&HABITS[..], some_time(cycle)),
-        };
+        let (habits, time) =
+            if patient { (&PATIENT[..], 2 * WINDOW) } else { (&HABITS[..], some_time(cycle)) };
         let (ledgers, killed, barrier) = std::thread::scope(|scope| {
             let enough = done.at_the_end();
             let yardstick = scope.spawn(|| slowest_barrier(dir, &done));

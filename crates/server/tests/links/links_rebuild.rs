@@ -18,9 +18,12 @@ const LINKS: usize = 11_000;
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
-        .filter_map(|path| match path.is_dir() {
-            true => snapshot(&path),
-            false => path.ends_with("links.snapshot").then_some(path),
+        .filter_map(|path| {
+            if path.is_dir() {
+                snapshot(&path)
+            } else {
+                path.ends_with("links.snapshot").then_some(path)
+            }
         })
         .next()
 }

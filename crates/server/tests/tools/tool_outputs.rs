@@ -169,9 +169,12 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
             let mut stream = stream.unwrap();
             let mut request = Vec::new();
             // A head may arrive without its body.
-            let end = |request: &[u8]| match request.starts_with(b"POST") {
-                true => request.ends_with(b"3}\n"),
-                false => request.ends_with(b"\r\n\r\n"),
+            let end = |request: &[u8]| {
+                if request.starts_with(b"POST") {
+                    request.ends_with(b"3}\n")
+                } else {
+                    request.ends_with(b"\r\n\r\n")
+                }
             };
             while !end(&request) {
                 let mut piece = [0; 4096];

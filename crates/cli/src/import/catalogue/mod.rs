@@ -93,9 +93,10 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
     let mut progress = Progress::start("import", total_bytes).of("items");
     let sets_stock = args.catalogue.set_stock;
     on_interrupt(move || {
-        let once_more = match sets_stock {
-            true => "it sets stocks again: account for what was sold meanwhile",
-            false => "it adds nothing twice and leaves stocks unchanged",
+        let once_more = if sets_stock {
+            "it sets stocks again: account for what was sold meanwhile"
+        } else {
+            "it adds nothing twice and leaves stocks unchanged"
         };
         eprintln!("\nInterrupted. Run the same command again to continue; {once_more}.");
     });

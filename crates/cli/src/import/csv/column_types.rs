@@ -134,10 +134,8 @@ pub(super) fn declared<R: BufRead>(
 ) -> Result<Vec<Column>, Failure> {
     let mut header = read_header(records)?;
     check_names(&mut header)?;
-    let open = match are_in_the_file(&mapping.text) {
-        true => ColumnType::Empty,
-        false => ColumnType::DeclaredText,
-    };
+    let open =
+        if are_in_the_file(&mapping.text) { ColumnType::Empty } else { ColumnType::DeclaredText };
     let mut kinds = vec![open; header.len()];
     for name in mapping.text.iter().filter(|name| *name != ALL) {
         kinds[column_of(&header, name)?] = ColumnType::DeclaredText;

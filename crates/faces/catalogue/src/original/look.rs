@@ -68,9 +68,10 @@ async fn long(
         }
     };
     let (content, etag) = job.search(answer).await??;
-    let answer = match is_known(request, &etag) {
-        true => Response::empty(304),
-        false => Response::json(200, content.to_vec()),
+    let answer = if is_known(request, &etag) {
+        Response::empty(304)
+    } else {
+        Response::json(200, content.to_vec())
     };
     let answer = answer.with("etag", etag);
     Ok(answer.with("cache-control", "no-cache".to_owned()).at(position))

@@ -28,9 +28,10 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
     push_list(&mut out, page, |out, (id, topic)| push_topic(out, id, topic));
     out.extend_from_slice(b",\"next\":");
     let end = after.saturating_add(limit);
-    match end < state.topics().len() {
-        true => push_u64(&mut out, end as u64),
-        false => out.extend_from_slice(b"null"),
+    if end < state.topics().len() {
+        push_u64(&mut out, end as u64)
+    } else {
+        out.extend_from_slice(b"null")
     }
     out.push(b'}');
     Ok(Response::json(200, out).at(position))

@@ -139,10 +139,10 @@ impl State {
         let topic_changed_at = self.topic(item.topic).map_or(0, |topic| topic.changed_at);
         let slot = item.rendered.of(rendering);
         if let Some(rendered) = slot.get() {
-            return match rendered.topic_changed_at == topic_changed_at {
-                true => Cow::Borrowed(&rendered.bytes),
-                // Its topic was renamed: it is stored again once the item itself has changed.
-                false => Cow::Owned(render()),
+            return if rendered.topic_changed_at == topic_changed_at {
+                Cow::Borrowed(&rendered.bytes)
+            } else {
+                Cow::Owned(render())
             };
         }
         let bytes = render();

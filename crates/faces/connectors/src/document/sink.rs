@@ -129,9 +129,12 @@ impl SinkDocument {
             partition_by: self
                 .partition_by
                 .as_ref()
-                .map(|name| match checked("partition_by", name)?.contains(':') {
-                    true => fault("partition_by", "must be the part of a tag before its colon"),
-                    false => Ok(name.clone()),
+                .map(|name| {
+                    if checked("partition_by", name)?.contains(':') {
+                        fault("partition_by", "must be the part of a tag before its colon")
+                    } else {
+                        Ok(name.clone())
+                    }
                 })
                 .transpose()?,
             format: match self.format.as_deref() {

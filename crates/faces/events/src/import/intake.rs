@@ -211,10 +211,8 @@ impl Intake {
             let mine = content.after(before.content());
             mine.iter().next().is_some_and(|mine| Comparison::Content.is_same(&mine, theirs))
         };
-        let repeats = |is_same, earlier| match is_same {
-            true => IdUse::Repeated,
-            false => IdUse::Taken(earlier),
-        };
+        let repeats =
+            |is_same, earlier| if is_same { IdUse::Repeated } else { IdUse::Taken(earlier) };
         if let Some(earlier) = self.ids.find(id) {
             let theirs = self.ids.content(earlier, content);
             let is_same = theirs.is_some_and(|theirs| is_same(&theirs));

@@ -33,10 +33,8 @@ pub(crate) struct AwaitedCommit {
 
 impl AwaitedCommit {
     fn is(&self, event: &impl LogEvent) -> bool {
-        let event_type = match self.changes.changes.has_schema() {
-            true => GRAPH_SCHEMA_CHANGED,
-            false => GRAPH_CHANGED,
-        };
+        let event_type =
+            if self.changes.changes.has_schema() { GRAPH_SCHEMA_CHANGED } else { GRAPH_CHANGED };
         self.position == event.position()
             && event_type == event.event_type()
             && self.data == event.data()

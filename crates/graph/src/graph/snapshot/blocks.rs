@@ -69,8 +69,9 @@ pub(crate) fn next_block(input: &mut impl Read) -> Result<Option<(u8, Vec<u8>)>,
     let length = Reader::new(&length).varint().ok_or(SnapshotFault::Malformed("a length"))?;
     let mut block = Vec::new();
     input.take(length).read_to_end(&mut block)?;
-    match block.len() as u64 == length {
-        true => Ok(Some((kind, block))),
-        false => Err(SnapshotFault::Malformed("a block that ends early")),
+    if block.len() as u64 == length {
+        Ok(Some((kind, block)))
+    } else {
+        Err(SnapshotFault::Malformed("a block that ends early"))
     }
 }

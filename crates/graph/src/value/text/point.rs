@@ -4,9 +4,10 @@ use crate::value::{CoordinateSystem, Point};
 
 pub(super) fn write(point: &Point) -> String {
     let Point { system, x, y, z } = *point;
-    match system.has_z() {
-        true => format!("SRID={};POINT Z ({x:?} {y:?} {z:?})", system.srid()),
-        false => format!("SRID={};POINT ({x:?} {y:?})", system.srid()),
+    if system.has_z() {
+        format!("SRID={};POINT Z ({x:?} {y:?} {z:?})", system.srid())
+    } else {
+        format!("SRID={};POINT ({x:?} {y:?})", system.srid())
     }
 }
 

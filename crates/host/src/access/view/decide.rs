@@ -314,9 +314,10 @@ pub(super) fn decide(
         }
         Command::SetRoles { name, roles } => {
             let was = account(state, name)?;
-            let unless = match roles.are_admins() {
-                true => vec![of_account(ACCOUNT_DELETED, name)],
-                false => admin_without(state, name)?,
+            let unless = if roles.are_admins() {
+                vec![of_account(ACCOUNT_DELETED, name)]
+            } else {
+                admin_without(state, name)?
             };
             let fact = Fact::RolesSet(name.clone(), roles.clone());
             (Some(fact).filter(|_| *was.grants != *roles), unless, changed(name))

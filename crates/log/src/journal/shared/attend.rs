@@ -135,10 +135,8 @@ impl SharedJournal {
     pub(super) fn step_down(&mut self) {
         self.stage = Stage::Following;
         self.offers.stop();
-        let refused = match planted(Plant::HastyRefusal) {
-            true => self.offers.take_batches(),
-            false => Vec::new(),
-        };
+        let refused =
+            if planted(Plant::HastyRefusal) { self.offers.take_batches() } else { Vec::new() };
         // The node whose claim is in force continues to lead, unless it was this process.
         let leader = self.rule.leader().filter(|leader| !self.is_me(leader)).map(leader_of);
         self.tell_role(Role::Following { leader }, refused);
