@@ -92,7 +92,7 @@ pub fn host_of(
     key: Option<Arc<ClusterKey>>,
 ) -> Arc<Host> {
     let config = HostConfig::for_tests(&flags_over(data, flags));
-    let opened = open_with_key(config, None, (FaceTerms::default(), routes), key);
+    let opened = open_with_key(config, None, FaceTerms::default(), routes, key);
     let (host, ending) = opened.expect("a host that opens").apart();
     // Without its sender the receivers would see the server stop.
     std::mem::forget(ending);
@@ -138,7 +138,7 @@ pub fn server_of<F: Face>(
     let kept = KeptTypes::new(F::kept_events(&settings));
     let terms = FaceTerms { kept, ..FaceTerms::default() };
     let routes = Routes::new(declared, reserved, true);
-    let opened = open_with_key(config, None, (terms, routes), key);
+    let opened = open_with_key(config, None, terms, routes, key);
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
     let opened = opened.with(vec![BoundFace::new(face)]);

@@ -157,9 +157,12 @@ impl Target {
 /// Whether `host` is a name or an address, which of IPv6 may have a zone behind `%`.
 fn is_host(host: &str) -> bool {
     let punctuation = if host.contains(':') { "-._:%" } else { "-._" };
-    let letter = |c: char| match c.is_ascii() {
-        true => c.is_ascii_alphanumeric() || punctuation.contains(c),
-        false => !c.is_whitespace() && !c.is_control(),
+    let letter = |c: char| {
+        if c.is_ascii() {
+            c.is_ascii_alphanumeric() || punctuation.contains(c)
+        } else {
+            !c.is_whitespace() && !c.is_control()
+        }
     };
     !host.is_empty() && host.chars().all(letter)
 }

@@ -84,9 +84,10 @@ fn causes(total: &Counters, unanswered: u64) -> String {
         .take(NAMED)
         .map(|(cause, count)| format!("{cause} ({count} times)"))
         .collect();
-    match named.is_empty() {
-        true => "none was sent".to_owned(),
-        false => format!("{}{more}", named.join(", ")),
+    if named.is_empty() {
+        "none was sent".to_owned()
+    } else {
+        format!("{}{more}", named.join(", "))
     }
 }
 

@@ -201,9 +201,10 @@ fn wrong(error: &ScenarioError) -> Failure {
 /// One step for each number of users.
 fn planned(args: &ScenarioArgs, prepared: &Prepared<'_>) -> Result<Vec<PlannedStep>, Failure> {
     let suggested = prepared.scenario.suggested();
-    let rungs: Vec<Option<u32>> = match args.users.is_empty() {
-        true => vec![None],
-        false => args.users.iter().copied().map(Some).collect(),
+    let rungs: Vec<Option<u32>> = if args.users.is_empty() {
+        vec![None]
+    } else {
+        args.users.iter().copied().map(Some).collect()
     };
     let mut planned = Vec::new();
     for users in rungs {

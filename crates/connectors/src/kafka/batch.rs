@@ -135,7 +135,7 @@ impl Batch {
         let key_end = bytes.len();
         let content_type = match (format.payload, event.kind()) {
             (PayloadFormat::CloudEvents, _) => {
-                cloud_event(bytes, (&format.log_name, format.history), event);
+                cloud_event(bytes, &format.log_name, format.history, event);
                 "application/cloudevents+json"
             }
             (PayloadFormat::Data, kind) => {

@@ -30,7 +30,8 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 /// event without an id gets one that no event of another log has: `position@history`.
 pub fn cloud_event(
     out: &mut Vec<u8>,
-    (log, history): (&str, Option<HistoryId>),
+    log: &str,
+    history: Option<HistoryId>,
     event: &RecordView<'_>,
 ) {
     let tag = |name: &str| partition_key(event, name);
@@ -105,7 +106,7 @@ mod tests {
         event.metadata.push(("trace".into(), "x\ny".into()));
         let events = encoded(&event);
         let mut out = Vec::new();
-        cloud_event(&mut out, ("main", None), &events.iter().next().expect("one"));
+        cloud_event(&mut out, "main", None, &events.iter().next().expect("one"));
         let text = std::str::from_utf8(&out).expect("UTF-8");
         assert!(text.contains(r#""data":{"n":1.50}"#), "{text}");
         let document: serde_json::Value = serde_json::from_slice(&out).expect(text);
@@ -122,7 +123,7 @@ mod tests {
         let events = encoded(&Event::json("T", &[], "1"));
         let id = |history| {
             let mut out = Vec::new();
-            cloud_event(&mut out, ("main", history), &events.iter().next().expect("one"));
+            cloud_event(&mut out, "main", history, &events.iter().next().expect("one"));
             let document: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
             document["id"].as_str().expect("a text").to_owned()
         };

@@ -128,7 +128,8 @@ impl Intake {
         mapper: Mapper,
         rejects: Option<RejectStore>,
         with_ids: bool,
-        (status, control): (Arc<Status>, Arc<Control>),
+        status: Arc<Status>,
+        control: Arc<Control>,
     ) -> Intake {
         let (tell, answers) = channel();
         Intake {

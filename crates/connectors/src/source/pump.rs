@@ -228,10 +228,16 @@ impl SourcePump {
         self.status.set_position(self.status.position().max(newest.unwrap_or(0)));
         let starts: Vec<(i32, i64)> =
             partitions.iter().map(|(partition, state)| (*partition, state.next)).collect();
-        let told = (Arc::clone(&self.status), Arc::clone(&self.control));
         let mapper = Mapper::new(definition);
-        let mut intake =
-            Intake::new(log.clone(), origin.clone(), mapper, rejects, self.with_ids, told);
+        let mut intake = Intake::new(
+            log.clone(),
+            origin.clone(),
+            mapper,
+            rejects,
+            self.with_ids,
+            Arc::clone(&self.status),
+            Arc::clone(&self.control),
+        );
         intake.partitions = partitions;
         self.status.set_records_behind(intake.records_behind());
         let reader = cluster.reader(&definition.topic, &starts)?;

@@ -66,7 +66,7 @@ impl MessageForm {
         let (content_type, body) = match (self.format, event.kind()) {
             (PayloadFormat::CloudEvents, _) => {
                 let mut document = Vec::with_capacity(event.data().len() + 512);
-                cloud_event(&mut document, (&self.log_name, self.history), event);
+                cloud_event(&mut document, &self.log_name, self.history, event);
                 ("application/cloudevents+json", Bytes::from(document))
             }
             (PayloadFormat::Data, DataKind::Json) => {

@@ -68,7 +68,7 @@ impl Ends<'_> {
                         continue;
                     }
                     if !start_given
-                        && self.cycle(reached, at, (id, other), level).is_some_and(|it| it <= most)
+                        && self.cycle(reached, at, id, other, level).is_some_and(|it| it <= most)
                     {
                         start_given = true;
                         if self.give(self.start, row, context, next)? == Flow::Stop {
@@ -101,7 +101,8 @@ impl Ends<'_> {
         &self,
         reached: &HashMap<NodeId, ReachedNode>,
         at: NodeId,
-        (id, other): (RelationshipId, NodeId),
+        id: RelationshipId,
+        other: NodeId,
         level: u32,
     ) -> Option<u32> {
         if self.expand.connection.direction != Direction::Either {

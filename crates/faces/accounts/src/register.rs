@@ -16,7 +16,7 @@ use wellspring_host::wire::problem::of_fault;
 
 /// Number of accounts or keys on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of entries on a page.", 1..=1000).or(100);
 /// Start of a page.
 pub(super) static AFTER: Param<Text> =
     Param::text("after", "Start of the page: `next` of the previous page.");

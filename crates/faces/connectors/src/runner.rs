@@ -104,7 +104,7 @@ impl Runner {
             thread: None,
             second_log: None,
         };
-        let work = match prepare(key, connector, around, (&status, &control)) {
+        let work = match prepare(key, connector, around, &status, &control) {
             Ok(Prepared { work, warnings, second_log }) => {
                 (runner.warnings, runner.second_log) = (warnings, second_log);
                 work
@@ -182,7 +182,8 @@ fn prepare(
     key: &ConnectorKey,
     connector: &Connector,
     around: &Surroundings,
-    (status, control): (&Arc<Status>, &Arc<Control>),
+    status: &Arc<Status>,
+    control: &Arc<Control>,
 ) -> Result<Prepared, Fault> {
     let unreadable = |refused: FieldFault| {
         let why = format!("the definition cannot be used: {}", refused.sentence());
@@ -205,7 +206,7 @@ fn prepare(
                 clock: Arc::clone(&around.host.clock),
             };
             let (destination, keeper, warnings) =
-                destination(key, connector, sink, around, (&log, second, &status));
+                destination(key, connector, sink, around, &log, second, &status);
             let pump = Pump::new(settings, destination, keeper, status, control);
             Ok(Prepared { work: Box::new(move || pump.run()), warnings, second_log })
         }
@@ -242,7 +243,9 @@ fn destination(
     connector: &Connector,
     sink: SinkDefinition,
     around: &Surroundings,
-    (log, dead_letter_log, status): (&Log, Option<Log>, &Arc<Status>),
+    log: &Log,
+    dead_letter_log: Option<Log>,
+    status: &Arc<Status>,
 ) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
     let history = log.history();
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);

@@ -77,7 +77,7 @@ pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<App
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "events" => once(&mut events, at, read_events(value, (style, kept), room)?),
+                "events" => once(&mut events, at, read_events(value, style, kept, room)?),
                 "condition" if !value.null()? => {
                     once(&mut condition, at, read_condition(value, style)?)
                 }
@@ -126,7 +126,8 @@ fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
 
 fn read_events<'a>(
     value: &mut Cursor<'a>,
-    (style, kept): (Style, KeptInLog),
+    style: Style,
+    kept: KeptInLog,
     room: usize,
 ) -> ReadResult<EncodedEvents> {
     let at = value.at();

@@ -21,14 +21,14 @@ pub(super) static QUERY: Param<Text> =
 pub(super) static AFTER: Param<Integer> = Param::integer(
     "after",
     "The position after which the read begins; with order=desc, before which.",
-    (0, u64::MAX),
+    0..=u64::MAX,
 );
 /// Number of events to read.
 pub(super) static LIMIT: Param<Integer> = Param::integer(
     "limit",
     "Maximum number of events: on a JSON page 1 to 1000, 100 by default; in a stream unlimited \
      by default.",
-    (0, u64::MAX),
+    0..=u64::MAX,
 );
 /// Order of the read.
 pub(super) static ORDER: Param<Words<Order>> = Param::words(
@@ -46,7 +46,7 @@ pub(super) static TYPES_AFTER: Param<Text> =
     Param::text("after", "Type after which the page begins: `next` of the previous page.");
 /// Number of types on a page.
 pub(super) static TYPES_LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of types on a page.", (1, MAX_TERMS)).or(1_000);
+    Param::integer("limit", "Maximum number of types on a page.", 1..=MAX_TERMS).or(1_000);
 /// Prefix of the tags on a page.
 pub(super) static PREFIX: Param<Text> = Param::text("prefix", "Prefix of the tags.");
 /// The tag after which a page of tags begins.
@@ -54,10 +54,10 @@ pub(super) static TAGS_AFTER: Param<Text> =
     Param::text("after", "Tag after which the page begins: `next` of the previous page.");
 /// Number of tags on a page.
 pub(super) static TAGS_LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of tags on a page.", (1, MAX_TERMS)).or(100);
+    Param::integer("limit", "Maximum number of tags on a page.", 1..=MAX_TERMS).or(100);
 /// The fencing token of a lease to release.
 pub(super) static TOKEN: Param<Integer> =
-    Param::integer("token", "Token of the lease, unless the body has it.", (0, u64::MAX));
+    Param::integer("token", "Token of the lease, unless the body has it.", 0..=u64::MAX);
 /// The name of a log to drop.
 pub(super) static CONFIRM: Param<Text> =
     Param::text("confirm", "Name of the log again, as confirmation: every event of it is deleted.");

@@ -224,8 +224,8 @@ pub(crate) async fn read(
     let ReadyQuery { query, cost } = ReadyQuery::compile(&mut job, query).await?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
-    let shown = (format, Disclosure::of(request));
-    let reading = ReadTask::new(host, &snapshot, query, wanted, shown);
+    let disclosure = Disclosure::of(request);
+    let reading = ReadTask::new(host, &snapshot, query, wanted, format, disclosure);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
@@ -241,8 +241,8 @@ pub(crate) async fn read(
     let (producer, chunks) = stream::channel();
     let producer = producer.holding(job.admit()?);
     let standing = request.body.standing().cloned();
-    let told = (Arc::clone(host), request.log_name.clone());
-    tokio::spawn(pump(job, reading, producer, standing, told));
+    let (host, log_name) = (Arc::clone(host), request.log_name.clone());
+    tokio::spawn(pump(job, reading, producer, standing, host, log_name));
     Ok(Response::stream(content_type, chunks).at(head))
 }
 
@@ -251,7 +251,8 @@ async fn pump(
     mut reading: ReadTask,
     producer: Producer,
     standing: Option<Arc<Standing>>,
-    (host, log_name): (Arc<Host>, String),
+    host: Arc<Host>,
+    log_name: String,
 ) {
     if producer.send(std::mem::take(&mut reading.out)).await.is_err() {
         return;
@@ -306,7 +307,8 @@ impl ReadTask {
         snapshot: &Snapshot,
         query: Arc<CompiledQuery>,
         wanted: ReadRequest,
-        (format, disclosure): (Format, Disclosure),
+        format: Format,
+        disclosure: Disclosure,
     ) -> ReadTask {
         // A page examines one more event, so that `next` is null exactly at the end.
         let ahead = u64::from(format == Format::Page);
@@ -381,8 +383,7 @@ impl Task for ReadTask {
             }
             self.last = event.position();
             let before = self.out.len();
-            let shown = (self.format, self.disclosure);
-            push(&mut self.out, shown, self.written == 0, &event);
+            push(&mut self.out, self.format, self.disclosure, self.written == 0, &event);
             self.written += 1;
             self.events.spend(((self.out.len() - before) >> STEP_BYTES_LOG2) as u64);
         }
@@ -391,7 +392,8 @@ impl Task for ReadTask {
 
 fn push(
     out: &mut Vec<u8>,
-    (format, disclosure): (Format, Disclosure),
+    format: Format,
+    disclosure: Disclosure,
     first: bool,
     event: &RecordView<'_>,
 ) {

@@ -233,7 +233,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
             () = tokio::time::sleep(heartbeat) => {
                 let position = subscriber.subscription.position();
                 let Subscriber { out, told, of_history, .. } = &mut subscriber;
-                push_heartbeat(out, told, (position, of_history));
+                push_heartbeat(out, told, position, of_history);
             }
             () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
@@ -293,11 +293,7 @@ fn push_message(
 
 /// A heartbeat. If events were skipped, it carries the position reached, so that a resumed
 /// subscription need not examine them again.
-fn push_heartbeat(
-    out: &mut Vec<u8>,
-    told: &mut Position,
-    (position, of_history): (Position, &str),
-) {
+fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position, of_history: &str) {
     if position <= *told {
         out.extend_from_slice(b": heartbeat\n\n");
         return;
@@ -335,10 +331,10 @@ mod tests {
     #[test]
     fn progress_is_told_once() {
         let (mut out, mut told) = (Vec::new(), 3);
-        push_heartbeat(&mut out, &mut told, (9, "@0f"));
+        push_heartbeat(&mut out, &mut told, 9, "@0f");
         assert_eq!(out, b"event: position\nid: 9@0f\ndata: {\"position\":9}\n\n");
         out.clear();
-        push_heartbeat(&mut out, &mut told, (9, "@0f"));
+        push_heartbeat(&mut out, &mut told, 9, "@0f");
         assert_eq!(out, b": heartbeat\n\n");
     }
 }

@@ -15,10 +15,10 @@ use wellspring_host::wire::problem::Problem;
 
 /// Number of links on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of links on a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of links on a page.", 1..=1000).or(100);
 /// Start of a page.
 pub(super) static AFTER: Param<Integer> =
-    Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
+    Param::integer("after", "Start of the page: `next` of the previous page.", 0..=u64::MAX);
 /// Order of the list.
 pub(super) static ORDER: Param<Words<ListOrder>> = Param::words(
     "order",

@@ -13,12 +13,12 @@ use wellspring_host::wire::problem;
 
 /// Side length of a QR code, in px.
 pub(super) static SIZE: Param<Integer> =
-    Param::integer("size", "Side length of the picture in pixels.", (16, 4096));
+    Param::integer("size", "Side length of the picture in pixels.", 16..=4096);
 /// How long the picture may take.
 pub(super) static WAIT_MS: Param<IntegerOr> = Param::integer(
     "wait_ms",
     "Longest wait while links are being rebuilt, in ms.",
-    (0, MAX_WAIT_MS),
+    0..=MAX_WAIT_MS,
 )
 .or(1_000);
 

@@ -31,13 +31,13 @@ pub(crate) static BASE: Segment<Position> = Segment {
 };
 /// Where to begin.
 pub(crate) static FROM: Param<Integer> =
-    Param::integer("from", "Offset of the first byte (default 0).", (0, u64::MAX));
+    Param::integer("from", "Offset of the first byte (default 0).", 0..=u64::MAX);
 /// Where to end.
 pub(crate) static BYTES: Param<Integer> = Param::integer(
     "bytes",
     "Number of bytes of the segment; fewer than are durable now, if the segment has grown since \
      the backup was planned.",
-    (0, u64::MAX),
+    0..=u64::MAX,
 );
 
 /// `GET /v1/backup`.
@@ -71,8 +71,8 @@ pub(crate) async fn segment(host: Arc<Host>, request: Box<Request>) -> Answer {
     };
     let slice = elsewhere(move || part(&found, from.unwrap_or(0), bytes)).await??;
     let (producer, chunks) = stream::channel();
-    let told = (host, request.log_name.clone());
-    tokio::spawn(pump(slice, producer, request.payer.clone(), told));
+    let (payer, log_name) = (request.payer.clone(), request.log_name.clone());
+    tokio::spawn(pump(slice, producer, payer, host, log_name));
     Ok(Response::stream(OCTETS, chunks).at(extent.head))
 }
 
@@ -96,7 +96,8 @@ async fn pump(
     mut slice: SegmentSlice,
     producer: Producer,
     payer: Payer,
-    (host, log_name): (Arc<Host>, String),
+    host: Arc<Host>,
+    log_name: String,
 ) {
     while slice.remaining() > 0 {
         if producer.ready().await.is_err() || producer.paid(&payer).await.is_err() {

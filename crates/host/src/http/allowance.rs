@@ -56,7 +56,8 @@ pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<P
 pub(super) fn of_memory(
     host: &Host,
     route: &Route,
-    (version, payer): (Version, &Payer),
+    version: Version,
+    payer: &Payer,
     mut response: Response,
 ) -> Answer {
     let only_reads = route.needs <= Needs::Role(Role::Reader) && route.scope != Scope::Node;

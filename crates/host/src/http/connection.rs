@@ -190,7 +190,8 @@ pub(crate) async fn serve<S: Socket + 'static>(
         CountedStream::new(stream, &host.stats),
         read,
         RequestFraming::new(host.config.max_buffer_bytes),
-        (Arc::clone(&activity), Arc::clone(&state)),
+        Arc::clone(&activity),
+        Arc::clone(&state),
     );
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {

@@ -210,7 +210,7 @@ pub const fn wait_ms(default_ms: u64) -> Param<IntegerOr> {
     Param::integer(
         "wait_ms",
         "Longest wait for the requested consistency and Wellspring-Min-Position, in ms.",
-        (0, MAX_WAIT_MS),
+        0..=MAX_WAIT_MS,
     )
     .or(default_ms)
 }

@@ -143,7 +143,7 @@ async fn handled(
     let route = host.routes.at(found.route).route;
     let memory = |answer: Answer| {
         answer.and_then(|response| {
-            allowance::of_memory(host, route, (exchange.version, &exchange.payer), response)
+            allowance::of_memory(host, route, exchange.version, &exchange.payer, response)
         })
     };
     match forward::for_leader(host, route, &request) {

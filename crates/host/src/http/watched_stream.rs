@@ -112,7 +112,8 @@ impl<S> WatchedStream<S> {
         io: CountedStream<S>,
         read: Bytes,
         framing: RequestFraming,
-        (activity, state): (Arc<Activity>, Arc<ConnectionState>),
+        activity: Arc<Activity>,
+        state: Arc<ConnectionState>,
     ) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
         let bare_refusals = BareRefusals::default();
@@ -227,7 +228,8 @@ mod tests {
                         CountedStream::new(server, &stats),
                         Bytes::new(),
                         RequestFraming::new(0),
-                        (Arc::clone(&activity), Arc::default()),
+                        Arc::clone(&activity),
+                        Arc::default(),
                     ),
                 )
             };

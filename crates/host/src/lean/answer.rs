@@ -129,7 +129,8 @@ mod tests {
     const ETAG: &[&str] = &["etag", "wellspring-position"];
 
     fn form(
-        (status, content_type): (u16, &'static str),
+        status: u16,
+        content_type: &'static str,
         varying_headers: &'static [&'static str],
         content: FormContent,
     ) -> Form {
@@ -152,25 +153,25 @@ mod tests {
 
     #[test]
     fn every_kind_of_form_is_framed() {
-        let fixed = form((201, "text/plain"), &[], FormContent::Fixed(b"abc"));
+        let fixed = form(201, "text/plain", &[], FormContent::Fixed(b"abc"));
         assert_eq!(
             written(&fixed, &[], "", Persistence::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 3\r\nConnection: keep-alive\r\n\r\nabc"
         );
-        let header = form((201, ""), &["location"], FormContent::Fixed(b""));
+        let header = form(201, "", &["location"], FormContent::Fixed(b""));
         assert_eq!(
             written(&header, &["/a"], "", Persistence::Close),
             "beforeHTTP/1.1 201 Created\r\nLocation: /a\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 0\r\nConnection: close\r\n\r\n"
         );
-        let content = form((201, "text/plain"), &[], FormContent::Varying);
+        let content = form(201, "text/plain", &[], FormContent::Varying);
         assert_eq!(
             written(&content, &[], "twelve bytes", Persistence::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 12\r\nConnection: keep-alive\r\n\r\ntwelve bytes"
         );
-        let both = form((200, "text/plain"), ETAG, FormContent::Varying);
+        let both = form(200, "text/plain", ETAG, FormContent::Varying);
         assert_eq!(
             written(&both, &["\"1\"", "17"], "abc", Persistence::Close),
             "beforeHTTP/1.1 200 OK\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
@@ -187,13 +188,13 @@ mod tests {
 
     #[test]
     fn what_has_no_content_says_nothing_of_its_length() {
-        let unchanged = form((304, ""), ETAG, FormContent::Fixed(b""));
+        let unchanged = form(304, "", ETAG, FormContent::Fixed(b""));
         assert_eq!(
             written(&unchanged, &["\"1\"", "17"], "", Persistence::Keep),
             "beforeHTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
              X-Frame-Options: DENY\r\nConnection: keep-alive\r\n\r\n"
         );
-        let done = form((204, ""), &[], FormContent::Fixed(b""));
+        let done = form(204, "", &[], FormContent::Fixed(b""));
         assert_eq!(
             written(&done, &[], "", Persistence::Close),
             "beforeHTTP/1.1 204 No Content\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n"
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn nothing_is_appended_of_what_does_not_fit() {
         let mut out = b"before".to_vec();
-        let form = EncodedForm::of(&form((200, "text/plain"), ETAG, FormContent::Varying));
+        let form = EncodedForm::of(&form(200, "text/plain", ETAG, FormContent::Varying));
         let mut varying = Varying::new();
         varying.header(|out| out.push(b'1'));
         varying.content().extend_from_slice(b"abc");

@@ -39,7 +39,7 @@ impl IngestWatch {
             let figures = batcher.figures();
             let (accepted, stored) = (figures.accepted.events, figures.stored.events);
             let before = self.seen.get(&name).copied();
-            let (waits, progress) = judge(before, (accepted, stored), (now, patience));
+            let (waits, progress) = judge(before, accepted, stored, now, patience);
             batcher.set_progress(progress);
             seen.extend(waits.map(|waits| (name, waits)));
         }
@@ -50,8 +50,10 @@ impl IngestWatch {
 /// What waits now, and whether storing makes progress.
 fn judge(
     before: Option<UnstoredEvents>,
-    (accepted, stored): (u64, u64),
-    (now, patience): (Instant, Duration),
+    accepted: u64,
+    stored: u64,
+    now: Instant,
+    patience: Duration,
 ) -> (Option<UnstoredEvents>, StoreProgress) {
     if accepted <= stored {
         return (None, StoreProgress::Flowing);
@@ -72,8 +74,8 @@ mod tests {
         let begun = Instant::now();
         let mut seen = None;
         let mut look = |at_ms: u64, accepted: u64, stored: u64| {
-            let moment = (begun + Duration::from_millis(at_ms), Duration::from_secs(1));
-            let (now, progress) = judge(seen, (accepted, stored), moment);
+            let (at, patience) = (begun + Duration::from_millis(at_ms), Duration::from_secs(1));
+            let (now, progress) = judge(seen, accepted, stored, at, patience);
             seen = now;
             progress
         };

@@ -54,7 +54,7 @@ impl UnledLogs {
         }
         self.looked = Some(now);
         let patience = FIT_WITHIN.max(2 * cluster.lead_timeout);
-        if let Some((name, standing)) = self.unfit(standings(node), (now, patience)) {
+        if let Some((name, standing)) = self.unfit(standings(node), now, patience) {
             tracing::error!(
                 log = name,
                 standing = ?standing,
@@ -69,7 +69,8 @@ impl UnledLogs {
     fn unfit(
         &mut self,
         logs: impl Iterator<Item = (LogId, LeadRole)>,
-        (now, patience): (Instant, Duration),
+        now: Instant,
+        patience: Duration,
     ) -> Option<(String, LeadRole)> {
         self.gave_up.retain(|_, at| now - *at < GIVES_UP_AGAIN);
         let mut since = HashMap::new();
@@ -118,8 +119,8 @@ mod tests {
             let roles = roles
                 .iter()
                 .map(|&(name, incarnation, standing)| ((name.to_owned(), incarnation), standing));
-            let moment = (begun + Duration::from_secs(at), Duration::from_secs(3));
-            logs.unfit(roles, moment).map(|(name, _)| name)
+            let now = begun + Duration::from_secs(at);
+            logs.unfit(roles, now, Duration::from_secs(3)).map(|(name, _)| name)
         };
         let some = |name: &str| Some(name.to_owned());
         use LeadRole::{Detached, Led, NotLed, NotOpen};

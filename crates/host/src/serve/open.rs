@@ -86,7 +86,7 @@ pub fn open(
     faces: FaceTerms,
     routes: Routes,
 ) -> Result<OpenHost, SetupError> {
-    open_with_key(config, engine, (faces, routes), None)
+    open_with_key(config, engine, faces, routes, None)
 }
 
 /// The same with a shared key, for tests of its uses: with an engine there is one anyway.
@@ -96,7 +96,8 @@ pub fn open(
 pub(crate) fn open_with_key(
     mut config: HostConfig,
     engine: Option<Arc<dyn Engine>>,
-    (faces, routes): (FaceTerms, Routes),
+    faces: FaceTerms,
+    routes: Routes,
     key: Option<Arc<ClusterKey>>,
 ) -> Result<OpenHost, SetupError> {
     if config.process.threads == 0 {

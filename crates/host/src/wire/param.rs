@@ -5,6 +5,7 @@
 use super::params::{Pairs, within};
 use super::problem::{self, Problem};
 use crate::clock::{MOMENT_RULE, parse_rfc3339};
+use std::ops::RangeInclusive;
 
 /// Longest wait a client may request, in ms.
 pub const MAX_WAIT_MS: u64 = 60_000;
@@ -157,13 +158,13 @@ impl Param<Texts> {
 }
 
 impl Param<Integer> {
-    /// A parameter that is an integer from `least` to `most`; `u64::MAX`: unlimited.
+    /// A parameter that is an integer in this range; up to `u64::MAX`: unlimited.
     pub const fn integer(
         name: &'static str,
         what: &'static str,
-        (least, most): (u64, u64),
+        range: RangeInclusive<u64>,
     ) -> Param<Integer> {
-        Param { name, what, kind: Integer { least, most } }
+        Param { name, what, kind: Integer { least: *range.start(), most: *range.end() } }
     }
 
     /// The same with a default.
@@ -307,8 +308,8 @@ mod tests {
     use super::super::params::{KnownParams, Params};
     use super::*;
 
-    static NUMBER: Param<Integer> = Param::integer("n", "A number.", (1, 10));
-    static SIZE: Param<IntegerOr> = Param::integer("size", "A size.", (0, u64::MAX)).or(7);
+    static NUMBER: Param<Integer> = Param::integer("n", "A number.", 1..=10);
+    static SIZE: Param<IntegerOr> = Param::integer("size", "A size.", 0..=u64::MAX).or(7);
     static WORD: Param<Words<bool>> =
         Param::words("word", "A word.", &[("no", false), ("yes", true), ("aye", true)], "yes");
     static FROM: Param<Moment> = Param::moment("from", "A moment.");

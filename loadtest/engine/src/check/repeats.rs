@@ -127,9 +127,8 @@ fn least_steady_medians(runs: &[Run]) -> Option<Medians<'_>> {
     let several = names.len() > 1;
     let of_each = names.into_iter().filter_map(|name| {
         let those = runs.iter().filter_map(|run| run.endpoints.iter().find(|e| e.name == name));
-        let median = |latency: &Histogram| match several {
-            true => latency.printable_quantile_ns(0.5),
-            false => latency.quantile_ns(0.5),
+        let median = |latency: &Histogram| {
+            if several { latency.printable_quantile_ns(0.5) } else { latency.quantile_ns(0.5) }
         };
         let values_ns: Vec<f64> =
             those.filter_map(|e| median(e.latency())).map(|ns| ns as f64).collect();

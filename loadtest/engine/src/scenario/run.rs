@@ -107,9 +107,10 @@ impl ScenarioSource {
         };
         let mut first_kept = values.kept.clone();
         first_kept.resize(names.slots.len(), Vec::new());
-        let counter_starts = match values.counters.len() == names.counters.len() {
-            true => values.counters.clone(),
-            false => scenario.counter_starts(),
+        let counter_starts = if values.counters.len() == names.counters.len() {
+            values.counters.clone()
+        } else {
+            scenario.counter_starts()
         };
         Ok(ScenarioSource {
             shared: Arc::new(Shared {

@@ -242,13 +242,13 @@ impl FastPath for CachedPath {
         }
         let changed_at = folded.changed_at();
         if let Some(rendered) = memo.get(asked.word, changed_at) {
-            return reply(conditions, rendered, (position, history), varying);
+            return reply(conditions, rendered, position, history, varying);
         }
         let state = folded.read();
         match answer.render(&state, asked.word) {
             Ok(rendered) => {
                 memo.keep(asked.word, state.changed_at(), &rendered);
-                reply(conditions, &rendered, (position, history), varying)
+                reply(conditions, &rendered, position, history, varying)
             }
             Err(NoAnswer::Problem(problem)) => FastAnswer::Refused(problem),
             Err(NoAnswer::TooLong) => {
@@ -266,7 +266,8 @@ impl FastPath for CachedPath {
 fn reply(
     conditions: &Conditions,
     rendered: &RenderedAnswer,
-    (position, history): (Position, Option<&[u8]>),
+    position: Position,
+    history: Option<&[u8]>,
     varying: &mut Varying,
 ) -> FastAnswer<Infallible> {
     let is_known = varying.header(|out| {

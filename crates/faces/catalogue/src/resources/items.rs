@@ -23,13 +23,13 @@ use wellspring_log::RequestKey;
 
 /// Number of items on a page.
 pub(crate) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of entries on a page.", 1..=1000).or(100);
 /// Start of a page.
 pub(crate) static AFTER: Param<Integer> =
-    Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
+    Param::integer("after", "Start of the page: `next` of the previous page.", 0..=u64::MAX);
 /// The topic of the items.
 pub(crate) static TOPIC: Param<Integer> =
-    Param::integer("topic", "Number of the topic.", (1, u32::MAX as u64));
+    Param::integer("topic", "Number of the topic.", 1..=u32::MAX as u64);
 /// The SKU of the item.
 pub(crate) static SKU: Param<Text> = Param::text("sku", "SKU of the item.");
 /// Whether to list only items in stock.

@@ -67,7 +67,8 @@ pub(super) fn push_topic(out: &mut Vec<u8>, id: TopicId, topic: &Topic) {
 /// Appends an order of an item.
 pub(super) fn push_order(
     out: &mut Vec<u8>,
-    (id, item): (ItemId, &Item),
+    id: ItemId,
+    item: &Item,
     number: OrderNumber,
     order: &Order,
 ) {

@@ -20,12 +20,12 @@ use wellspring_log::RequestKey;
 
 /// The item of the orders.
 pub(crate) static ITEM: Param<Integer> =
-    Param::integer("item", "Number of the item.", (1, u32::MAX as u64));
+    Param::integer("item", "Number of the item.", 1..=u32::MAX as u64);
 /// End of a page.
 pub(crate) static BEFORE: Param<Integer> = Param::integer(
     "before",
     "Only orders placed before this one: `next` of the previous page.",
-    (1, u32::MAX as u64),
+    1..=u32::MAX as u64,
 );
 /// Number of orders on a page.
 static LIMIT: &Param<IntegerOr> = &super::items::LIMIT;
@@ -77,7 +77,7 @@ fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId, order: OrderNu
     let found = state.item(id).and_then(|item| Some((item, item.order(order)?)));
     let (item, placed) = found.ok_or_else(|| unknown_order(id, order))?;
     let mut out = Vec::with_capacity(160);
-    push_order(&mut out, (id, item), order, placed);
+    push_order(&mut out, id, item, order, placed);
     Ok(Response::json(200, out).at(position))
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
         if at + 1 < end {
             out.push(b',');
         }
-        push_order(&mut out, (id, item), at as OrderNumber + 1, &item.orders[at]);
+        push_order(&mut out, id, item, at as OrderNumber + 1, &item.orders[at]);
     }
     out.extend_from_slice(b"],\"next\":");
     match begin {

@@ -51,11 +51,11 @@ pub(crate) static Q: Param<Text> = Param::text(
 );
 /// Number of results on a page.
 pub(crate) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Maximum number of items on a page.", (1, 100)).or(20);
+    Param::integer("limit", "Maximum number of items on a page.", 1..=100).or(20);
 /// Start of a page.
 pub(crate) static AFTER: Param<IntegerOr> = Param::integer(
     "after",
     "Start of the page: `next` of the previous page. A search returns at most 1,000 items.",
-    (0, MOST_RESULTS),
+    0..=MOST_RESULTS,
 )
 .or(0);

@@ -19,7 +19,7 @@ static LABEL: Param<Text> =
 static BATCH: Param<IntegerOr> = Param::integer(
     "batch",
     "Maximum number of events per append; the first two always share one.",
-    (1, limits::MAX_EVENTS as u64),
+    1..=limits::MAX_EVENTS as u64,
 )
 .or(limits::MAX_EVENTS as u64);
 /// Handling of bad lines.

@@ -269,7 +269,8 @@ impl Job {
             turn,
             Arc::clone(&stop),
             Arc::clone(&self.subject),
-            (&self.room.clock, self.room.limit_us),
+            &self.room.clock,
+            self.room.limit_us,
         ));
         let (clock, reads) = (Arc::clone(&self.room.clock), self.reads.clone());
         elsewhere(move || {

@@ -31,7 +31,8 @@ impl WatchedWork {
         turn: Turn,
         stop: Arc<AtomicBool>,
         subject: Arc<str>,
-        (clock, limit_us): (&Arc<dyn Clock>, u64),
+        clock: &Arc<dyn Clock>,
+        limit_us: u64,
     ) -> WatchedWork {
         let began_us = clock.monotonic_us();
         WatchedWork {
@@ -144,9 +145,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let stop = Arc::new(AtomicBool::new(false));
-            let limit = (&clock, 30_000_000);
             let turn = queue.enter().await;
-            let work = WatchedWork::begin(turn, Arc::clone(&stop), "RETURN 1".into(), limit);
+            let work =
+                WatchedWork::begin(turn, Arc::clone(&stop), "RETURN 1".into(), &clock, 30_000_000);
             let watch = watchdog.watch(work);
             let at = |now_us: u64| {
                 hand.0.store(now_us, Relaxed);

@@ -110,13 +110,14 @@ fn add(names: &mut Names, name: &str, keep: Option<u32>, line: u32) -> Result<()
 }
 
 fn refuse_var(names: &Names, name: &str, line: u32) -> Result<(), ScenarioError> {
-    match names.vars.iter().any(|(there, _)| there == name) {
-        true => Err(ScenarioError::at(
+    if names.vars.iter().any(|(there, _)| there == name) {
+        Err(ScenarioError::at(
             line,
             format!("{name:?}"),
             "this name is a variable in [vars] already; a capture needs another",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -102,9 +102,10 @@ impl Http2 {
         }
         while let Some(waiting) = self.waiting.pop_front() {
             self.places[waiting.place as usize].stage = Stage::Free;
-            self.events.push_back(match in_order {
-                true => Event::Unprocessed(waiting.place),
-                false => Event::Lost(waiting.place, ErrorKind::Closed),
+            self.events.push_back(if in_order {
+                Event::Unprocessed(waiting.place)
+            } else {
+                Event::Lost(waiting.place, ErrorKind::Closed)
             });
         }
         if code != 0 {
