@@ -1,6 +1,6 @@
 // The catalogue: items with stock and price, the prices they had, the orders placed.
 
-import { h, fill, heading, Page, field, button, number, table, note, problemNote, time, tabs } from "./elements.js";
+import { titled, h, fill, heading, Page, field, button, number, table, note, problemNote, time, tabs } from "./elements.js";
 import { get, post, call, query, may } from "./api.js";
 import { chart } from "./chart.js";
 
@@ -20,7 +20,7 @@ class CataloguePage extends Page {
         fill(this.told);
         this.show();
       } catch (error) { fill(this.told, problemNote(error)); }
-    } }, Object.entries(inputs).map(([name, input]) => field(fields[name].title ?? name, input)), h("button", { class: "main" }, button));
+    } }, Object.entries(inputs).map(([name, input]) => field(fields[name].title ?? titled(name), input)), h("button", { class: "main" }, button));
   }
   items() {
     const area = h("div", { class: "card stack" }, h("p", { class: "muted" }, "Loading …"));

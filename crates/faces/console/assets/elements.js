@@ -103,6 +103,8 @@ export function button(text, work, attributes = {}) {
   return element;
 }
 
+export const titled = (name) => name[0].toUpperCase() + name.slice(1);
+
 export function field(text, input) {
   return h("label", {}, text, input);
 }

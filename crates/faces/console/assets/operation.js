@@ -1,6 +1,6 @@
 // What an operator does: logs, accounts and keys, connectors, backups, nodes, views, problems.
 
-import { h, fill, heading, Page, field, button, number, bytes, table, tabs, note, problemNote, time, confirmName, copyable, dialog } from "./elements.js";
+import { titled, h, fill, heading, Page, field, button, number, bytes, table, tabs, note, problemNote, time, confirmName, copyable, dialog } from "./elements.js";
 import { get, post, call, query, may, session, forgetLogs } from "./api.js";
 import { tree } from "./json-tree.js";
 
@@ -22,7 +22,7 @@ class OperationPage extends Page {
     return h("form", { class: "stack", onsubmit: async (event) => {
       event.preventDefault();
       try { await work(Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value])), told); } catch (error) { fill(told, problemNote(error)); }
-    } }, h("div", { class: "row" }, Object.entries(inputs).map(([name, input]) => field(fields[name].title || name, input)), h("button", { class: "main" }, text)), told);
+    } }, h("div", { class: "row" }, Object.entries(inputs).map(([name, input]) => field(fields[name].title || titled(name), input)), h("button", { class: "main" }, text)), told);
   }
 
   async logs(area) {

@@ -280,6 +280,8 @@ fn the_main_task_of_each_page_is_done_by_the_keyboard() {
         "document.querySelector('.note.good')?.innerText.includes('19 appends were refused')",
     );
     tab.until("document.querySelector('.note.good').innerText.includes('holds 1 SeatTaken')");
+    // README shows this one: docs/images/console.png.
+    keep(tab, "race-finished");
     wellspring_patience::until("the log of the race is removed", || {
         let logs = server.client().get("/v1/logs").unwrap().expect(200);
         !logs.to_string().contains("race-")
