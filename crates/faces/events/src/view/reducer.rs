@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wellspring_json::{Pointer, push_string};
 use wellspring_types::Position;
+use wellspring_types::moment::push_rfc3339;
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
 /// state.
@@ -40,6 +41,38 @@ pub(super) enum GroupBy {
     /// The text after `key:` in each of the event's tags with that prefix. An event with several
     /// such tags belongs to several groups.
     Tag(String),
+    /// When the event was recorded: the beginning of the minute, hour or day in UTC.
+    Time(TimeUnit),
+}
+
+/// How long the groups by time are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeUnit {
+    Minute,
+    Hour,
+    Day,
+}
+
+impl TimeUnit {
+    /// Their names in a request.
+    pub(super) const NAMED: [(&str, TimeUnit); 3] =
+        [("minute", TimeUnit::Minute), ("hour", TimeUnit::Hour), ("day", TimeUnit::Day)];
+
+    /// The beginning of the group of a moment, e.g. `2026-11-28T23:00:00Z`.
+    fn beginning(self, us: u64) -> String {
+        let length_us = match self {
+            TimeUnit::Minute => 60_000_000,
+            TimeUnit::Hour => 3_600_000_000,
+            TimeUnit::Day => 86_400_000_000,
+        };
+        let mut text = Vec::new();
+        push_rfc3339(&mut text, us - us % length_us);
+        let mut text = String::from_utf8(text).unwrap_or_default();
+        // Nothing that begins a minute has a fraction.
+        text.truncate("2026-11-28T23:00:00".len());
+        text.push('Z');
+        text
+    }
 }
 
 /// The state folded so far.
@@ -66,6 +99,7 @@ pub(super) struct Facts<'a> {
     tags: &'a [&'a str],
     data: &'a [u8],
     is_json: bool,
+    recorded_at_us: u64,
     /// The data as text with checked syntax; checked once for all reducers and only if one needs
     /// it.
     json: OnceCell<Option<&'a str>>,
@@ -73,8 +107,8 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     pub(super) fn of(event: &FoldEvent<'a>) -> Facts<'a> {
-        let FoldEvent { position, tags, data, is_json, .. } = *event;
-        Facts { position, tags, data, is_json, json: OnceCell::new() }
+        let FoldEvent { position, tags, data, is_json, recorded_at_us, .. } = *event;
+        Facts { position, tags, data, is_json, recorded_at_us, json: OnceCell::new() }
     }
 
     fn find(&self, pointer: &Pointer) -> Option<&'a str> {
@@ -247,6 +281,7 @@ impl GroupBy {
                 .filter_map(|tag| tag.split_once(':'))
                 .filter(|(key, _)| key == wanted)
                 .try_for_each(|(_, value)| fold_into(value, bounds)),
+            GroupBy::Time(unit) => fold_into(&unit.beginning(event.recorded_at_us), bounds),
         }
     }
 }

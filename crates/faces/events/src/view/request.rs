@@ -3,7 +3,7 @@
 
 use super::bounds::MAX_STATE_BYTES;
 use super::number::Sum;
-use super::reducer::{GroupBy, Reducer};
+use super::reducer::{GroupBy, Reducer, TimeUnit};
 use std::collections::HashSet;
 use wellspring_json::{
     Cursor, Fault, FaultKind, Pointer, PointerFault, ReadResult, document, missing, once,
@@ -291,23 +291,36 @@ fn read_pointer(value: &mut Cursor<'_>) -> ReadResult<Pointer> {
     })
 }
 
-/// A JSON Pointer, or `{"tag":key}`.
+/// A JSON Pointer, `{"tag":key}` or `{"time":unit}`.
 fn read_group_by(value: &mut Cursor<'_>) -> ReadResult<GroupBy> {
     if value.next_is(b'"') {
         return Ok(GroupBy::Data(read_pointer(value)?));
     }
     let start = value.at();
-    let mut tag = None;
+    let (mut tag, mut time) = (None, None);
     value.object(|key, value| {
         let at = value.at();
         match key {
             "tag" => once(&mut tag, at, read_tag_key(value)?),
-            _ => unknown(at, "tag"),
+            "time" => once(&mut time, at, read_time_unit(value)?),
+            _ => unknown(at, "tag, time"),
         }
     })?;
-    match tag {
-        Some(key) => Ok(GroupBy::Tag(key)),
-        None => missing("tag", start),
+    match (tag, time) {
+        (Some(key), None) => Ok(GroupBy::Tag(key)),
+        (None, Some(unit)) => Ok(GroupBy::Time(unit)),
+        (Some(_), Some(_)) => rule(start, "must have tag or time, not both"),
+        (None, None) => missing("tag", start),
+    }
+}
+
+/// `minute`, `hour` or `day`.
+fn read_time_unit(value: &mut Cursor<'_>) -> ReadResult<TimeUnit> {
+    let at = value.at();
+    let name = value.string()?;
+    match TimeUnit::NAMED.iter().find(|(known, _)| *known == name) {
+        Some((_, unit)) => Ok(*unit),
+        None => rule(at, "must be minute, hour or day"),
     }
 }
 

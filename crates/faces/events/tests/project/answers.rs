@@ -166,3 +166,15 @@ fn values_of_the_wrong_type_are_counted_for_each_projection() {
         assert_eq!(ignored(reduce, &list), count, "{reduce}");
     }
 }
+
+#[test]
+fn events_are_grouped_by_the_time_at_which_they_were_recorded() {
+    let four = ["1", "2", "3", "4"];
+    let by = |unit: &str| {
+        of(&format!(r#"{{"group":{{"by":{{"time":"{unit}"}},"reduce":{{"sum":""}}}}}}"#), &four)
+    };
+    assert_eq!(by("hour"), r#"{"2026-11-28T23:00:00Z":1,"2026-11-29T00:00:00Z":9}"#);
+    assert_eq!(by("day"), r#"{"2026-11-28T00:00:00Z":1,"2026-11-29T00:00:00Z":9}"#);
+    let minutes = by("minute");
+    assert!(minutes.starts_with(r#"{"2026-11-28T23:50:00Z":1,"2026-11-29T00:10:00Z":2,"#));
+}

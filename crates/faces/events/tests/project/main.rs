@@ -71,6 +71,9 @@ impl Fact {
     }
 }
 
+/// 2026-11-28T23:50:00Z.
+const RECORDED_FROM_US: u64 = 1_795_909_800_000_000;
+
 /// Folds `facts` as positions 1, 2, … and gives the answer's text.
 fn run(body: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
     let mut projections = Projections::parse(body.as_bytes())?;
@@ -82,7 +85,8 @@ fn run(body: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
             tags: &tags,
             data: &fact.data,
             is_json: fact.is_json,
-            recorded_at_us: 0,
+            // Twenty minutes apart, from ten to midnight.
+            recorded_at_us: RECORDED_FROM_US + i as u64 * 1_200_000_000,
         });
     }
     projections.finish(facts.len() as u64).map(|answer| String::from_utf8(answer).unwrap())

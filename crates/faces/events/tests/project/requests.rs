@@ -99,6 +99,8 @@ fn faults_of_a_reducer_are_named() {
         (r#"{"group":{"by":{},"reduce":"count"}}"#, ".group.by.tag", Missing),
         (r#"{"group":{"by":{"tag":"a:b"},"reduce":"count"}}"#, ".group.by.tag", Rule),
         (r#"{"group":{"by":{"tag":""},"reduce":"count"}}"#, ".group.by.tag", Rule),
+        (r#"{"group":{"by":{"time":"week"},"reduce":"count"}}"#, ".group.by.time", Rule),
+        (r#"{"group":{"by":{"time":"day","tag":"a"},"reduce":"count"}}"#, ".group.by", Rule),
         (r#"{"group":{"by":"/a","reduce":{"min":null}}}"#, ".group.reduce.min", WrongType),
     ] {
         let (found, found_kind) = fault_of(&format!(r#""types":["T"],"reduce":{reduce}"#));
