@@ -9,7 +9,7 @@ use crate::wire::push_event;
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, Read};
-use wellspring_host::client::{Answer, Request};
+use wellspring_client::{Answer, Request};
 use wellspring_types::{DataKind, Event, limits};
 
 /// What `wellspring append` takes.
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use std::sync::{Arc, Mutex};
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     #[derive(Parser)]
     struct Line {

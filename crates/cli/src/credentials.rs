@@ -8,8 +8,8 @@ use std::env::{self, VarError};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use wellspring_host::client::authorization::Authorization;
-use wellspring_host::client::endpoint::Endpoint;
+use wellspring_client::authorization::Authorization;
+use wellspring_client::endpoint::Endpoint;
 use zeroize::Zeroizing;
 
 /// Variable that may hold a token or an API key.

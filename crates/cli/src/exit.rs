@@ -3,7 +3,7 @@
 
 use std::io;
 use std::process::ExitCode;
-use wellspring_host::client::ClientError;
+use wellspring_client::ClientError;
 
 /// Exit codes, after BSD's `sysexits.h` where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

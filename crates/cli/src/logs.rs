@@ -12,8 +12,8 @@ use crate::server::Server;
 use crate::table::table;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Answer, Client, Request};
 use wellspring_host::names::{NAME_RULE, is_name};
 
 /// What `wellspring log` takes.
@@ -179,7 +179,7 @@ fn ask(client: &mut Client, method: &str, name: &str, path: &str) -> Result<Answ
 mod tests {
     use super::*;
     use crate::exit::Code;
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     #[test]
     fn a_log_is_a_line_and_what_was_not_counted_to_the_end_says_so() {

@@ -3,8 +3,8 @@
 use crate::credentials::hint;
 use crate::exit::{Code, InputKind};
 use serde::Deserialize;
-use wellspring_host::client::Answer;
-use wellspring_host::client::message::Head;
+use wellspring_client::Answer;
+use wellspring_client::message::Head;
 use wellspring_host::http::history::ResumePoint;
 
 /// What a problem document says. Everything may be missing: a proxy's error page has none of it.

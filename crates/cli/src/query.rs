@@ -1,6 +1,6 @@
 //! Which events: the options that `export` and `tail` share.
 
-use wellspring_host::client::endpoint::percent_encode;
+use wellspring_client::endpoint::percent_encode;
 
 /// Which events.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -2,9 +2,9 @@
 
 use crate::credentials::Credentials;
 use crate::exit::Failure;
-use wellspring_host::client::Client;
-use wellspring_host::client::endpoint::Endpoint;
-use wellspring_host::client::trust::Trust;
+use wellspring_client::Client;
+use wellspring_client::endpoint::Endpoint;
+use wellspring_client::trust::Trust;
 
 /// The server, unless another is named.
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:4000";

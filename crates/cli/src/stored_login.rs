@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use wellspring_host::client::endpoint::{Endpoint, percent_encode};
+use wellspring_client::endpoint::{Endpoint, percent_encode};
 use wellspring_host::clock::{self, parse_rfc3339, push_rfc3339};
 use zeroize::Zeroizing;
 

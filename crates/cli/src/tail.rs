@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 use std::time::Duration;
-use wellspring_host::client::{Client, ClientError, Request};
+use wellspring_client::{Client, ClientError, Request};
 use wellspring_host::http::history::ResumePoint;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -2,7 +2,7 @@
 
 use super::*;
 use clap::Parser;
-use wellspring_host::client::test_server::{Reply, TestServer};
+use wellspring_client::test_server::{Reply, TestServer};
 
 #[derive(Parser)]
 struct Line {

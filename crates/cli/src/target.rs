@@ -4,8 +4,8 @@ use crate::exit::{Failure, InputKind};
 use crate::problem::Problem;
 use crate::server::Server;
 use crate::shell;
-use wellspring_host::client::Client;
-use wellspring_host::client::endpoint::percent_encode;
+use wellspring_client::Client;
+use wellspring_client::endpoint::percent_encode;
 use wellspring_host::names::{NAME_RULE, is_name};
 
 /// The log, unless another is named.

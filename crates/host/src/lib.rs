@@ -12,7 +12,6 @@ mod stderr;
 pub mod access;
 pub mod audit;
 pub mod backup;
-pub mod client;
 pub mod clock;
 pub mod cluster;
 pub(crate) mod cluster_watch;

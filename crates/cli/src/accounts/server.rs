@@ -6,9 +6,9 @@ use crate::problem::Problem;
 use crate::span::End;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wellspring_host::client::authorization::Authorization;
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::authorization::Authorization;
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Client, Request};
 use wellspring_host::identity::{AccountName, Grant, Grants, KeyId};
 use zeroize::Zeroizing;
 

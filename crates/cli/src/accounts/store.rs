@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use wellspring_client::Client;
+use wellspring_client::trust::Trust;
 use wellspring_host::access::offline::IfMissing;
-use wellspring_host::client::Client;
-use wellspring_host::client::trust::Trust;
 use wellspring_host::identity::{AccountName, Grant, Grants, KeyId, Label};
 use zeroize::Zeroizing;
 

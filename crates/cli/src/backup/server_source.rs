@@ -5,8 +5,8 @@ use serde_json::from_slice;
 use std::io::Read;
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::{BackupError, Source};
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Client, ClientError, Request};
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Client, ClientError, Request};
 use wellspring_host::names::SYSTEM_LOG;
 
 /// A server, over HTTP.

@@ -2,8 +2,8 @@
 
 use super::ask;
 use crate::exit::Failure;
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
 
 pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::exit::Code;
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     #[test]
     fn a_node_that_never_joined_is_a_wrong_command() {

@@ -11,7 +11,7 @@ use crate::exit::{Code, Failure, InputKind, say};
 use crate::problem::Problem;
 use crate::server::Server;
 use std::path::{Path, PathBuf};
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::{Answer, Client, Request};
 use wellspring_host::cluster::key::ClusterKey;
 use wellspring_host::cluster::node_auth::NodeName;
 

@@ -5,7 +5,7 @@ use super::document::{ClusterDocument, EngineDocument, LeaderDocument, NodeDocum
 use crate::exit::{Code, Failure, say};
 use crate::numbers::counted;
 use crate::table::table;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::{Client, Request};
 
 /// Where it is asked.
 pub(crate) const PATH: &str = "/v1/cluster";

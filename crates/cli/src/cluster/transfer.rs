@@ -4,7 +4,7 @@ use super::ask;
 use crate::answer::read;
 use crate::exit::{Failure, say};
 use serde::Deserialize;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
 
 /// The new leader.
@@ -38,7 +38,7 @@ pub(super) fn run(client: &mut Client, to: Option<&NodeName>) -> Result<(), Fail
 mod tests {
     use super::*;
     use crate::exit::Code;
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     #[test]
     fn the_next_leader_is_named_and_a_refusal_is_reported() {

@@ -13,8 +13,8 @@ use report::{ConnectorReport, lines, rows};
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Answer, Client, Request};
 
 /// What `wellspring sink` takes.
 #[derive(Debug, clap::Args)]
@@ -322,7 +322,7 @@ fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     const STOPPED: &str = r#"{"name":"a","definition":{"url":"http://x"},"defined_by":"api","state":"stopped",
         "reason":"too large","stop_code":"too-large","stopped_at":7,"generation":1,"position":6,"head":9,"lag":3,

@@ -6,8 +6,8 @@ use crate::problem::{Problem, Retrial};
 use crate::target::Target;
 use crate::wire::RecordedEvent;
 use std::io::{BufRead, Read};
-use wellspring_host::client::message::Head;
-use wellspring_host::client::{Client, Request, Stream};
+use wellspring_client::message::Head;
+use wellspring_client::{Client, Request, Stream};
 use wellspring_host::http::history::{self, ResumePoint};
 
 /// Before the first event of a log, whichever history it has.

@@ -24,7 +24,7 @@ use std::fs;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use wellspring_host::client::{Request, Stream};
+use wellspring_client::{Request, Stream};
 use wellspring_host::http::history::ResumePoint;
 
 /// How an export writes events.

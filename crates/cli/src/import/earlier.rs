@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use wellspring_host::client::endpoint::percent_encode;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Client, Request};
 use wellspring_host::hex;
 
 /// Folder of the notes.

@@ -5,7 +5,7 @@ use super::run::run_to;
 use super::*;
 use crate::exit::Code;
 use clap::Parser;
-use wellspring_host::client::test_server::{Reply, TestServer};
+use wellspring_client::test_server::{Reply, TestServer};
 
 #[derive(Parser)]
 struct Line {

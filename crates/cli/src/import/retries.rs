@@ -3,7 +3,7 @@
 use crate::exit::{Code, Failure};
 use crate::problem::Problem;
 use std::time::Duration;
-use wellspring_host::client::Answer;
+use wellspring_client::Answer;
 
 /// Tries of a request after the first.
 const MAX_RETRIES: u32 = 10;

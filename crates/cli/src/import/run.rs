@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellspring_host::client::Request;
+use wellspring_client::Request;
 
 /// Invalid lines that are shown with --skip-invalid.
 const SHOWN_FAULTS: usize = 20;

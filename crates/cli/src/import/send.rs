@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::query::add_parameter;
 use crate::target::Target;
 use serde::Deserialize;
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::{Answer, Client, Request};
 
 /// What the server says of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,8 @@
 use super::*;
 use crate::import::parts::LineNumbers;
 use crate::server::Server;
-use wellspring_host::client::test_server::{Reply, TestServer};
-use wellspring_host::client::trust::Trust;
+use wellspring_client::test_server::{Reply, TestServer};
+use wellspring_client::trust::Trust;
 
 fn part() -> Part {
     Part {

@@ -6,7 +6,7 @@ use crate::credentials::hint;
 use crate::exit::{Code, Failure, InputKind};
 use crate::problem::Problem;
 use std::time::Duration;
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::{Answer, Client, Request};
 use wellspring_log::{Clock as _, SystemClock};
 
 /// A server that is silent for longer counts as unreachable, and is shown as that.
@@ -89,7 +89,7 @@ impl Poll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_host::client::test_server::{Reply, TestServer};
+    use wellspring_client::test_server::{Reply, TestServer};
 
     fn look(metrics: Reply) -> Result<Sample, Failure> {
         let server = TestServer::start(move |request, _| match request.path.as_str() {

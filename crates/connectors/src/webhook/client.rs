@@ -4,17 +4,15 @@ use super::connection::Connection;
 use super::endpoint::Endpoint;
 use super::message::{IDEMPOTENCY_KEY, Message};
 use super::signature::Signer;
-use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout_at};
+use wellspring_client::connection::Content;
 use wellspring_log::Clock;
 use wellspring_tls::ClientTerms;
 use zeroize::Zeroizing;
@@ -29,29 +27,6 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 const REFUSAL: (usize, usize) = (4 << 10, 200);
 /// Longest wait that a receiver can request.
 const LONGEST_RETRY_AFTER_S: u64 = 300;
-
-/// The body of a request.
-pub(super) struct Payload(Option<Bytes>);
-
-impl Body for Payload {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
-    }
-}
 
 /// Sends requests to one receiver.
 pub(super) struct Client {
@@ -155,7 +130,7 @@ impl Client {
         })
     }
 
-    fn request(&self, message: &Message) -> Request<Payload> {
+    fn request(&self, message: &Message) -> Request<Content> {
         let mut headers = self.template.clone();
         for (name, value) in &message.headers {
             headers.entry(name).or_insert_with(|| value.clone());
@@ -169,12 +144,11 @@ impl Client {
             headers.insert(&WEBHOOK_TIMESTAMP, HeaderValue::from(timestamp_s));
             headers.insert(&WEBHOOK_SIGNATURE, HeaderValue::try_from(signature).expect("base64"));
         }
-        let body = (!message.body.is_empty()).then(|| message.body.clone());
-        if body.is_none() {
+        if message.body.is_empty() {
             // hyper sends no length for an empty body, but receivers may require one for a `POST`.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let mut request = Request::new(Payload(body));
+        let mut request = Request::new(Content::new(message.body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.path.clone();
         *request.headers_mut() = headers;

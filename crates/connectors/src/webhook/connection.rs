@@ -1,18 +1,14 @@
 //! One connection to a receiver.
 
-use super::client::Payload;
 use super::endpoint::Endpoint;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
+use wellspring_client::connection::{Content, Sender, SpeakError, speak};
 use wellspring_tls::ClientTerms;
 
 /// Longest idle time after which a connection is reused. Receivers and middleboxes close or drop
@@ -23,7 +19,7 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// One connection; dropping it closes it.
 pub(super) struct Connection {
-    sender: http1::SendRequest<Payload>,
+    sender: Sender,
     driver: AbortHandle,
     used: Instant,
 }
@@ -51,32 +47,14 @@ impl Connection {
             .map_err(|error| failed("connecting to", &error))?;
         // Otherwise a request's body could wait for the acknowledgement of its head.
         stream.set_nodelay(true).map_err(|error| failed("connecting to", &error))?;
-        let opened = match tls {
-            None => Connection::over(stream).await,
-            Some(tls) => {
-                let stream = TlsConnector::from(Arc::clone(&tls.config))
-                    .connect(tls.name.clone(), stream)
-                    .await
-                    .map_err(|error| failed("the TLS handshake with", &error))?;
-                Connection::over(stream).await
-            }
-        };
-        opened.map_err(|error| failed("connecting to", &error))
-    }
-
-    async fn over<S>(stream: S) -> Result<Connection, hyper::Error>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(MAX_HEAD_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await?;
-        let driver = tokio::spawn(async move {
-            // The caller waiting for the response gets the error.
-            let _ = connection.await;
-        });
-        Ok(Connection { sender, driver: driver.abort_handle(), used: Instant::now() })
+        let mut http = http1::Builder::new();
+        http.max_buf_size(MAX_HEAD_BYTES);
+        let spoken = speak(stream, tls, &http).await;
+        let (sender, driver) = spoken.map_err(|error| match error {
+            SpeakError::Tls(error) => failed("the TLS handshake with", &error),
+            SpeakError::Http(error) => failed("connecting to", &error),
+        })?;
+        Ok(Connection { sender, driver, used: Instant::now() })
     }
 
     /// Whether a request can be attempted; sending reports if it is closed.
@@ -90,7 +68,7 @@ impl Connection {
     /// There was no response.
     pub(super) async fn send(
         &mut self,
-        request: Request<Payload>,
+        request: Request<Content>,
     ) -> Result<Response<Incoming>, hyper::Error> {
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await?;

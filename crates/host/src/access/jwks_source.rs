@@ -4,14 +4,14 @@ use super::config::AccessConfig;
 use super::foreign::{ForeignIssuer, Issuer};
 use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
-use crate::client::endpoint::{Endpoint, Scheme};
-use crate::client::trust::Trust;
-use crate::client::{Client, ClientError, Request};
 use crate::setup::SetupError;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellspring_client::endpoint::{Endpoint, Scheme};
+use wellspring_client::trust::Trust;
+use wellspring_client::{Client, ClientError, Request};
 use wellspring_log::Clock;
 use wellspring_tls::pem;
 use wellspring_types::url::UrlParts;
@@ -237,9 +237,9 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, SetupErr
 mod tests {
     use super::super::test_issuer::{ed_jwk, jwks};
     use super::*;
-    use crate::client::test_server::{Reply, TestServer};
     use crate::clock;
     use crate::config::HostConfig;
+    use wellspring_client::test_server::{Reply, TestServer};
 
     const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
 

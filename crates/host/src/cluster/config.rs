@@ -1,7 +1,6 @@
 //! The settings of a node of a cluster: the journal of its logs, its identity, the shared key.
 
 use super::NodeName;
-use crate::client::endpoint::Endpoint;
 use crate::settings::{ProcessConfig, section};
 use crate::setup::SetupError;
 use clap::ValueEnum;
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+use wellspring_client::endpoint::Endpoint;
 
 /// What a follower does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]

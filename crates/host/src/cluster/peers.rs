@@ -2,9 +2,6 @@
 
 use super::ClusterKey;
 use super::node_auth::{self, NodeName};
-use crate::client::connection::{Content, Sender, connect};
-use crate::client::endpoint::Endpoint;
-use crate::client::trust::Trust;
 use crate::setup::SetupError;
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -18,6 +15,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wellspring_client::connection::{Content, Sender, connect};
+use wellspring_client::endpoint::Endpoint;
+use wellspring_client::trust::Trust;
 use wellspring_tls::ClientTerms;
 
 /// Longest time for connecting to another node.

@@ -5,8 +5,6 @@ use super::Otlp;
 use super::live::{Counts, ExportQueue};
 use super::span::{Attributes, Span, Value};
 use super::{figures, span};
-use crate::client::trust::Trust;
-use crate::client::{Client, Request};
 use crate::setup::SetupError;
 use crate::stats::family::Family;
 use std::sync::Arc;
@@ -14,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wellspring_client::trust::Trust;
+use wellspring_client::{Client, Request};
 use wellspring_log::Clock;
 
 /// Most spans in one export request.

@@ -3,7 +3,6 @@
 use super::OtlpConfig;
 use super::context::{Parent, new_span_id, new_trace_id, next_random};
 use super::span::{Attributes, Span, Value};
-use crate::client::endpoint::Endpoint;
 use crate::record::RequestRecord;
 use crate::setup::SetupError;
 use crate::stats::family::{Family, Kind};
@@ -11,6 +10,7 @@ use hyper::HeaderMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_client::endpoint::Endpoint;
 
 /// Spans that may wait to be exported. Those beyond are dropped and counted.
 const QUEUE: usize = 4_096;

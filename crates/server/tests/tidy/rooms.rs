@@ -69,7 +69,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 const FLOORS: &[&[&str]] = &[
     &["tls", "patience", "readable"],
     &["types", "kafka", "test-support"],
-    &["format"],
+    &["format", "client"],
     &["json", "log", "graph"],
     &["log-conformance"],
     &["cypher", "journals/postgres", "connectors", "backup"],

@@ -12,8 +12,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wellspring_host::client::trust::Trust;
-use wellspring_host::client::{Client, Request};
+use wellspring_client::trust::Trust;
+use wellspring_client::{Client, Request};
 
 /// Time between two looks at whether a node is ready, or has ended, and how many there are.
 const LOOK: Duration = Duration::from_millis(50);

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use std::io::{Cursor, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wellspring_host::client::{Answer, Client, Request};
+use wellspring_client::{Answer, Client, Request};
 
 /// Where items are put.
 const PATH: &str = "/v1/catalogue/items";

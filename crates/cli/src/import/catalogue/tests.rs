@@ -2,7 +2,7 @@ use super::super::run::run_to;
 use super::*;
 use clap::Parser;
 use std::sync::{Arc, Mutex};
-use wellspring_host::client::test_server::{Reply, TestServer};
+use wellspring_client::test_server::{Reply, TestServer};
 
 #[derive(Parser)]
 struct Line {

@@ -1,8 +1,8 @@
 //! A tiny HTTP server for the tools' tests: it answers what a closure says.
 
-use crate::client::Client;
-use crate::client::endpoint::Endpoint;
-use crate::client::trust::Trust;
+use crate::Client;
+use crate::endpoint::Endpoint;
+use crate::trust::Trust;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! Whose certificates the tools accept, and which they show.
 
-use crate::client::endpoint::{Endpoint, Scheme};
-use crate::setup::SetupError;
+use crate::endpoint::{Endpoint, Scheme};
 use rustls::RootCertStore;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::SingleCertAndKey;
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wellspring_tls::pem::TlsFileError;
 use wellspring_tls::{ClientTerms, TermsFault, pem};
 
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
@@ -43,9 +45,44 @@ pub struct Trust {
     client_key: Option<PathBuf>,
 }
 
+/// Why no client can be made. A retry helps only after something was changed.
+#[derive(Debug)]
+pub enum UnusableClient {
+    /// The file of authorities cannot be used.
+    Authorities(TlsFileError),
+    /// The client's own certificate or its key cannot be used.
+    Certificate(TlsFileError),
+    /// No certificate can be for this host.
+    Host(String),
+    /// No authorities are named, and this machine trusts none.
+    NoAuthority,
+    /// rustls does not take the settings, for this reason.
+    Tls(String),
+    /// The system has no file descriptors left.
+    Reactor(io::Error),
+}
+
+impl fmt::Display for UnusableClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Authorities(why) => write!(f, "--cacert: {why}"),
+            Self::Certificate(why) => write!(f, "--client-cert: {why}"),
+            Self::Host(host) => write!(f, "no certificate can be for the host {host:?}"),
+            Self::NoAuthority => f.write_str(
+                "this machine trusts no authority: name one with --cacert, or install the package \
+                 `ca-certificates`",
+            ),
+            Self::Tls(why) => write!(f, "TLS cannot be set up: {why}"),
+            Self::Reactor(error) => write!(f, "no client can be made: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for UnusableClient {}
+
 impl Trust {
     /// Trusts the authorities of a PEM file, and shows nothing.
-    pub(crate) fn of_authorities(path: PathBuf) -> Trust {
+    pub fn of_authorities(path: PathBuf) -> Trust {
         Trust { cacert: Some(path), ..Trust::default() }
     }
 
@@ -64,9 +101,8 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: the file cannot be used.
-    pub fn authorities(&self) -> Result<Option<RootCertStore>, SetupError> {
-        let read =
-            |path| pem::roots(path).map_err(|why| SetupError::new(format!("--cacert: {why}")));
+    pub fn authorities(&self) -> Result<Option<RootCertStore>, UnusableClient> {
+        let read = |path| pem::roots(path).map_err(UnusableClient::Authorities);
         self.cacert.as_deref().map(read).transpose()
     }
 
@@ -74,12 +110,11 @@ impl Trust {
     ///
     /// # Errors
     /// A sentence: one of the files cannot be used, or they do not belong together.
-    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, SetupError> {
+    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, UnusableClient> {
         let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
             return Ok(None);
         };
-        let shown =
-            pem::certified(certificate, key).map_err(|why| format!("--client-cert: {why}"))?;
+        let shown = pem::certified(certificate, key).map_err(UnusableClient::Certificate)?;
         Ok(Some(Arc::new(SingleCertAndKey::from(shown))))
     }
 
@@ -88,20 +123,16 @@ impl Trust {
     /// # Errors
     /// A sentence: a file cannot be used, no authority is known here, or no certificate can be
     /// for such a host.
-    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, SetupError> {
+    pub fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, UnusableClient> {
         if endpoint.scheme == Scheme::Http {
             return Ok(None);
         }
         let host = &endpoint.host;
         let terms = ClientTerms::new(host, self.authorities()?, self.shown()?);
         terms.map(Some).map_err(|fault| match fault {
-            TermsFault::Host => {
-                SetupError::new(format!("no certificate can be for the host {host:?}"))
-            }
-            TermsFault::NoAuthority => "this machine trusts no authority: name one with --cacert, \
-                                        or install the package `ca-certificates`"
-                .into(),
-            TermsFault::Setup(why) => format!("TLS cannot be set up: {why}").into(),
+            TermsFault::Host => UnusableClient::Host(host.clone()),
+            TermsFault::NoAuthority => UnusableClient::NoAuthority,
+            TermsFault::Setup(why) => UnusableClient::Tls(why),
         })
     }
 }
@@ -111,7 +142,7 @@ mod tests {
     use super::*;
     use wellspring_tls::testing::{Authority, written};
 
-    fn terms(url: &str, trust: &Trust) -> Result<Option<ClientTerms>, SetupError> {
+    fn terms(url: &str, trust: &Trust) -> Result<Option<ClientTerms>, UnusableClient> {
         trust.terms(&Endpoint::parse(url).unwrap())
     }
 

@@ -13,11 +13,11 @@ pub struct Endpoint {
     /// Whether it speaks TLS.
     pub scheme: Scheme,
     /// Name or address, without the brackets of IPv6.
-    pub(crate) host: String,
+    pub host: String,
     /// TCP port.
-    pub(crate) port: u16,
+    pub port: u16,
     /// What stands before every path, for a server behind a proxy; no slash at its end.
-    pub(crate) prefix: String,
+    pub prefix: String,
 }
 
 /// Why a URL is no server's address.
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 
     /// Value of the `Host` header.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {

@@ -1,9 +1,9 @@
 //! Answers: status, headers and the body as it comes. A body that ends early is an error and never
 //! a short body: what is exported or tailed must be whole.
 
-use crate::client::connection::Sender;
-use crate::client::reactor::Reactor;
-use crate::client::tls_fault::TlsFault;
+use crate::connection::Sender;
+use crate::reactor::Reactor;
+use crate::tls_fault::TlsFault;
 use bytes::{Buf as _, Bytes};
 use hyper::body::{Body as _, Incoming};
 use hyper::{HeaderMap, Response};
@@ -205,8 +205,8 @@ impl Read for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::test_server::{Reply, TestServer};
-    use crate::client::{ClientError, Request};
+    use crate::test_server::{Reply, TestServer};
+    use crate::{ClientError, Request};
 
     /// What a server's bytes are read as; after them it hangs up.
     fn answer(bytes: &str) -> Result<(Head, Vec<u8>), ClientError> {

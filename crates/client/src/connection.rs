@@ -1,7 +1,7 @@
-//! Connections to HTTP/1.1 servers, in the clear or through TLS: for the blocking client, and for
-//! a node that speaks to other nodes.
+//! Connections to HTTP/1.1 servers, in the clear or through TLS: for the blocking client, for a
+//! node that speaks to other nodes, and for webhooks.
 
-use crate::client::endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use wellspring_tls::ClientTerms;
@@ -28,11 +29,11 @@ const PIECE_BYTES: usize = 256 << 10;
 const MAX_HEADERS: usize = 128;
 
 /// Sends requests over one connection, which ends when this is dropped.
-pub(crate) type Sender = SendRequest<Content>;
+pub type Sender = SendRequest<Content>;
 
 /// Why there is no connection. Nothing was sent.
 #[derive(Debug)]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     /// The server cannot be reached.
     Unreachable(io::Error),
     /// TLS cannot be spoken with it. It will be the same next time.
@@ -44,6 +45,15 @@ impl From<io::Error> for ConnectError {
         match error.downcast::<rustls::Error>() {
             Ok(error) => ConnectError::Tls(error),
             Err(error) => ConnectError::Unreachable(error),
+        }
+    }
+}
+
+impl From<SpeakError> for ConnectError {
+    fn from(error: SpeakError) -> ConnectError {
+        match error {
+            SpeakError::Tls(error) => error.into(),
+            SpeakError::Http(error) => ConnectError::Unreachable(io::Error::other(error)),
         }
     }
 }
@@ -62,16 +72,17 @@ impl fmt::Display for ConnectError {
 ///
 /// # Errors
 /// [`ConnectError`]: of the last address, if the server has several.
-pub(crate) async fn connect(
+pub async fn connect(
     endpoint: &Endpoint,
     terms: Option<&ClientTerms>,
     handshake: Duration,
 ) -> Result<Sender, ConnectError> {
     let socket = reach(endpoint).await?;
-    let Some(terms) = terms else { return begin(socket).await };
-    let connector = TlsConnector::from(Arc::clone(&terms.config));
-    match timeout(handshake, connector.connect(terms.name.clone(), socket)).await {
-        Ok(connected) => begin(connected?).await,
+    let mut http = http1::Builder::new();
+    http.max_headers(MAX_HEADERS);
+    match timeout(handshake, speak(socket, terms, &http)).await {
+        // The connection ends with its sender; a caller that waits for an answer gets the error.
+        Ok(spoken) => Ok(spoken?.0),
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no TLS in time").into()),
     }
 }
@@ -92,35 +103,58 @@ async fn reach(endpoint: &Endpoint) -> io::Result<TcpStream> {
     Err(last)
 }
 
-async fn begin<S>(stream: S) -> Result<Sender, ConnectError>
+/// Why a socket does not become a connection.
+#[derive(Debug)]
+pub enum SpeakError {
+    /// The handshake of TLS failed.
+    Tls(io::Error),
+    /// HTTP cannot begin.
+    Http(hyper::Error),
+}
+
+/// Speaks HTTP/1.1 over a socket, through TLS if there are terms for it. The connection ends with
+/// its sender, or when its task is aborted or the other side closes it. To be called within a
+/// runtime, which then drives the connection.
+///
+/// # Errors
+/// [`SpeakError`].
+pub async fn speak(
+    socket: TcpStream,
+    terms: Option<&ClientTerms>,
+    http: &http1::Builder,
+) -> Result<(Sender, AbortHandle), SpeakError> {
+    let Some(terms) = terms else { return begin(socket, http).await.map_err(SpeakError::Http) };
+    let connector = TlsConnector::from(Arc::clone(&terms.config));
+    let connecting = connector.connect(terms.name.clone(), socket);
+    let stream = connecting.await.map_err(SpeakError::Tls)?;
+    begin(stream, http).await.map_err(SpeakError::Http)
+}
+
+async fn begin<S>(stream: S, http: &http1::Builder) -> hyper::Result<(Sender, AbortHandle)>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let handshake =
-        http1::Builder::new().max_headers(MAX_HEADERS).handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = handshake.map_err(io::Error::other)?;
-    // It ends with its sender, or when the other side closes it; a caller that waits for an
-    // answer gets the error.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(sender)
+    let (sender, connection) = http.handshake(TokioIo::new(stream)).await?;
+    let driver = tokio::spawn(async move { drop(connection.await) });
+    Ok((sender, driver.abort_handle()))
 }
 
 /// The content of a request, all of it at hand. It is handed over in pieces, so that progress is
 /// seen and an answer that comes early is read.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub struct Content {
     rest: Bytes,
     sent: Arc<AtomicUsize>,
 }
 
 impl Content {
     /// All of these bytes.
-    pub(crate) fn new(bytes: Bytes) -> Content {
+    pub fn new(bytes: Bytes) -> Content {
         Content { rest: bytes, sent: Arc::default() }
     }
 
     /// Bytes that were handed over so far, also while it is sent.
-    pub(crate) fn sent(&self) -> Arc<AtomicUsize> {
+    pub fn sent(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.sent)
     }
 }

@@ -1,38 +1,24 @@
-//! A blocking HTTP/1.1 client over one kept-alive connection, for the tools, the keys of a foreign
-//! issuer and the export of figures. What is on the wire is hyper's; this is what blocks, how long
-//! it waits, when it tries again, and what it says of failures (decision 0036).
+//! The blocking client: one kept-alive connection, how long it waits, when it tries again, and what
+//! it says of failures.
 
-pub mod authorization;
-pub(crate) mod connection;
-pub mod endpoint;
-pub mod message;
-mod reactor;
-#[cfg(any(test, feature = "testing"))]
-pub mod test_server;
-pub mod tls_fault;
-pub mod trust;
-
-pub use message::Stream;
-
-use crate::setup::SetupError;
-use authorization::Authorization;
+use crate::authorization::Authorization;
+use crate::connection::{ConnectError, Content, Sender, connect};
+use crate::endpoint::Endpoint;
+use crate::message::{Head, MessageError, Stream, timed_out};
+use crate::reactor::Reactor;
+use crate::tls_fault::TlsFault;
+use crate::trust::{Trust, UnusableClient};
 use bytes::Bytes;
-use connection::{ConnectError, Content, Sender, connect};
-use endpoint::Endpoint;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Response};
-use message::{Head, MessageError, timed_out};
-use reactor::Reactor;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tls_fault::TlsFault;
 use tokio::time::timeout;
-use trust::Trust;
 use wellspring_tls::ClientTerms;
 use zeroize::Zeroizing;
 
@@ -163,9 +149,9 @@ impl Client {
     ///
     /// # Errors
     /// What is wrong with the terms: TLS cannot be spoken with this server under these terms.
-    pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, SetupError> {
+    pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, UnusableClient> {
         let tls = trust.terms(&endpoint)?;
-        let reactor = Reactor::new().map_err(|error| format!("no client can be made: {error}"))?;
+        let reactor = Reactor::new().map_err(UnusableClient::Reactor)?;
         Ok(Client {
             endpoint,
             tls,
@@ -315,7 +301,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::test_server::{Reply, TestServer};
+    use crate::test_server::{Reply, TestServer};
 
     #[test]
     fn a_connection_serves_many_requests_and_a_closed_one_is_replaced() {
