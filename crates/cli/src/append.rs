@@ -1,4 +1,4 @@
-//! `wellspring append`: one event, by hand.
+//! `wellspring append`: appends one event.
 
 use crate::exit::{Code, Failure, InputKind};
 use crate::import::ndjson;
@@ -221,7 +221,7 @@ mod tests {
         let failure = append(&server, &["--fail-if-type", "T"]).unwrap_err();
         assert_eq!(failure.code, Code::Refused);
         assert!(failure.message.contains("position 17"), "{}", failure.message);
-        // What is advised can be pasted: the same server and log, the same query.
+        // The suggested command can be pasted: the same server, log and query.
         let more = ["--log", "orders", "--fail-if-type", "T", "--fail-if-tag", "name:O'Neil x"];
         let failure = append(&server, &more).unwrap_err();
         let hint = format!(

@@ -1,4 +1,4 @@
-//! `wellspring bench`: hands over to the program `wellspring-bench`, as git does for `git-foo`.
+//! `wellspring bench`: executes the program `wellspring-bench`, as git does for `git-foo`.
 //!
 //! The load tester is a program of its own, which knows nothing of the server.
 
@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// The file name of the load tester.
 const PROGRAM: &str = "wellspring-bench";
-/// What the load tester is told it was called: its usage lines then say what the user typed.
+/// The name under which the load tester is started, so its usage lines show what the user typed.
 const CALLED: &str = "wellspring bench";
 
 /// What `wellspring bench` takes: everything, for the other program to read.
@@ -39,7 +39,7 @@ pub struct BenchArgs {
 /// Becomes the load tester. Returns only if it cannot.
 ///
 /// # Errors
-/// The program is not there, or cannot be run.
+/// The program is missing or cannot be executed.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let beside = env::current_exe().ok();
     let folders = beside.as_deref().and_then(Path::parent).map(Path::to_owned);

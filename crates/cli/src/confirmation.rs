@@ -7,8 +7,8 @@ use std::io::{self, BufRead, BufReader, Write};
 /// Longest line that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 4_096;
 
-/// Says what will happen, and succeeds only if `name` is typed on the terminal, whatever standard
-/// input is.
+/// Explains the effect, and succeeds only if `name` is typed on the terminal, independent of
+/// standard input is.
 ///
 /// # Errors
 /// Usage, if there is no terminal: `--yes` replaces the answer. [`Code::Refused`], if something

@@ -1,5 +1,5 @@
-//! How a tool fails: one sentence and an exit code. The codes are the same
-//! for all tools, and the table of them in the help and in the manual is made here.
+//! Failures of tools: one sentence and an exit code. The codes are the same
+//! for all tools; their table in the help and in the manual is generated here.
 
 use std::io;
 use std::process::ExitCode;
@@ -24,11 +24,11 @@ pub(crate) enum Code {
     Denied = 77,
     /// Ctrl-C.
     Interrupted = 130,
-    /// The reader of the output has gone (`| head`). Not worth a message.
+    /// The reader of the output has ended (`| head`). No message.
     Pipe = 141,
 }
 
-/// Where the input of a request came from, which decides the exit code of a broken rule.
+/// The origin of a request's input, which decides the exit code of a violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputKind {
     /// Flags and arguments: the command is wrong.
@@ -87,7 +87,7 @@ impl Code {
 /// Why a tool stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What the process exits with.
+    /// The exit code of the process.
     pub(crate) code: Code,
     /// For the person at the terminal: what is wrong and what to do.
     pub(crate) message: String,
@@ -126,7 +126,7 @@ impl Failure {
     }
 }
 
-/// Writes a line to standard output. A reader that has gone, or a full disk, is a failure, not a
+/// Writes a line to standard output. A closed pipe or a full disk is a failure, not a
 /// panic.
 pub fn say(line: &str) -> Result<(), Failure> {
     use io::Write as _;
@@ -136,7 +136,7 @@ pub fn say(line: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::output("the answer", &error))
 }
 
-/// Writes lines to standard output; nothing if there are none.
+/// Writes lines to standard output.
 pub(crate) fn say_lines(lines: &[String]) -> Result<(), Failure> {
     if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
 }

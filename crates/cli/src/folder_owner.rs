@@ -1,12 +1,12 @@
-//! The user whose rights a tool has in a data folder: the folder's owner, even if root runs it. So
-//! the server can open what the tool writes, and links that the owner has planted in the folder
-//! lead nowhere that the owner could not go without root.
+//! Runs the work in a data folder with the rights of the folder's owner, even if root runs the
+//! tool. So the server can open what the tool writes, and symlinks planted by the owner give no
+//! access that the owner does not have without root.
 //!
 //! The thread that does the work takes the effective user and group of the folder's owner, or of
-//! the nearest folder above it if there is none yet, and threads that it starts inherit them. Only
-//! what the command names elsewhere (the place of backups, the password file) is read as root, one
-//! operation at a time. Working as root and changing the owner afterwards would give away whatever
-//! a planted link leads to.
+//! the nearest existing parent, and threads that it starts inherit them. Only files that the
+//! command names elsewhere (backups, the password file) are read as root, one operation at a time.
+//! Working as root and changing the owner afterwards would give away the target of a planted
+//! symlink.
 
 use crate::exit::{Code, Failure};
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};
@@ -19,7 +19,7 @@ use wellspring_host::foreign_files::other_owner_remedy;
 /// The group to work with in a folder of root's group, whose rights would exceed the owner's: the
 /// customary group without any.
 const NO_GROUP: u32 = 65_534;
-/// How the system's lack of permission shows in the words of an error.
+/// The text of the system's "permission denied" in an error.
 const DENIED: &str = "(os error 13)";
 
 /// Does work on a data folder. If root runs the tool and the folder is another user's, this thread,
@@ -100,7 +100,7 @@ impl AsOwner {
 
 impl Drop for AsOwner {
     fn drop(&mut self) {
-        // The user first, who may set the others. What fails leaves fewer rights, not more.
+        // The user first, who may set the others. A failure leaves fewer rights, not more.
         let _ = set::user(Uid::ROOT);
         let _ = set::group(self.group_before);
         let _ = set::groups(&self.groups_before);
@@ -113,7 +113,7 @@ struct Back {
 }
 
 impl Back {
-    /// `None` if the thread is the caller anyway, or cannot become it: then the read tells.
+    /// `None` if the thread already is the caller, or cannot become it: then the read fails.
     fn begin() -> Option<Back> {
         let owner = geteuid();
         let is_caller = owner.is_root() || !getuid().is_root();

@@ -1,11 +1,11 @@
-//! What the help of every command has in common: its width, and the table of exit codes.
+//! Common parts of the help of all commands: the width and the table of exit codes.
 
 use crate::exit::EXIT_CODES;
 use clap::{Arg, Command};
 
 /// Widest line of a help, in columns: that of a terminal of the usual size.
 const MAX_WIDTH: usize = 80;
-/// How each table of exit codes begins.
+/// The heading of each table of exit codes.
 const HEADING: &str = "Exit codes:";
 
 /// The command line as people see it: no help is wider than a terminal, no value of a variable is

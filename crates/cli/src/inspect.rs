@@ -1,4 +1,4 @@
-//! `wellspring inspect` and `wellspring verify`: a data folder looked at
+//! `wellspring inspect` and `wellspring verify`: examine a data folder
 //! without a server, and without writing to it.
 
 use crate::exit::{Code, Failure};
@@ -334,7 +334,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What a report has found, in words.
+/// Formats the findings of a report.
 pub(crate) fn findings(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} and {}, {}; {} compared",
@@ -388,7 +388,7 @@ mod tests {
         let at = |offset: u64, looks_so_far: usize| Corruption {
             file: "1.seg".to_owned(),
             offset,
-            // Told otherwise at every look: it names what was written behind it.
+            // Omitted, because it differs in every run: it names what was written behind it.
             what: looks_so_far.to_string(),
         };
         let found = |looks: &[&[u64]]| {

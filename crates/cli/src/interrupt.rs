@@ -13,7 +13,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on none of them ends the process.
+    /// From now on these signals do not end the process.
     ///
     /// # Errors
     /// The system gives no thread or signal handler.
@@ -30,7 +30,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether one has come since the last look.
+    /// Whether one has arrived since the last call.
     pub(crate) fn came(&self) -> bool {
         self.came_within(Duration::ZERO)
     }
@@ -62,7 +62,7 @@ pub(crate) fn survive_file_limit() {
     let _ = listen(&[SignalKind::from_raw(FILE_SIZE_LIMIT)], || ControlFlow::Continue(()));
 }
 
-/// Calls `on_signal` for every signal of these kinds, on a thread of its own, until it breaks off.
+/// Calls `on_signal` for every signal of these kinds, on its own thread, until it returns a break.
 /// Returns when it listens: what came before would end the process unheard.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! `wellspring journal`: copies of shared logs in a data folder, checked without a server, and set
-//! aside while none runs.
+//! `wellspring journal`: checks copies of shared logs in the data folder of a stopped server, and
+//! moves them aside.
 
 use crate::argument_error::ArgumentError;
 use crate::confirmation;

@@ -2,7 +2,7 @@
 //! `inspect` and `verify` read a data folder offline, `journal` sets copies in it aside; `user` and
 //! `token` do either.
 //!
-//! Nothing here reaches into the server's own modules: a tool can do what any client can do. The
+//! The tools use no module of the server: a tool can do what any client can do. The
 //! exception is accounts offline, which no client can create before the first start.
 
 #![forbid(unsafe_code)]
@@ -54,7 +54,7 @@ pub use exit::{Failure, say};
 use std::process::ExitCode;
 use wellspring_host::settings::Origins;
 
-/// What the program exits with if its command line cannot be understood.
+/// The exit code for an invalid command line.
 pub const USAGE: u8 = exit::Code::Usage as u8;
 
 /// The tools of the command line.

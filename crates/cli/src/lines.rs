@@ -1,5 +1,5 @@
-//! Lines of a stream, numbered, none of them longer than memory allows: the one reader of
-//! everything that the tools read line by line.
+//! Reads numbered lines of bounded length from a stream. All tools read
+//! line-based input with it.
 
 use std::io::{self, BufRead, ErrorKind, Read as _};
 use wellspring_types::limits::MAX_REQUEST_BYTES;
@@ -12,16 +12,16 @@ pub(crate) const MAX_LINE_BYTES: usize = MAX_REQUEST_BYTES;
 pub(crate) struct Broken {
     /// Where, counted from 1.
     pub(crate) line: u64,
-    /// What is wrong.
+    /// The error.
     pub(crate) what: String,
 }
 
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// With the end of a line.
+    /// By a line end.
     Whole,
-    /// With the stream.
+    /// By the end of the stream.
     Cut,
 }
 
@@ -51,7 +51,7 @@ impl<R: BufRead> LineReader<R> {
         self.next
     }
 
-    /// Goes on with this number.
+    /// Continues with this line number.
     pub(crate) fn renumber(&mut self, next: u64) {
         self.next = next;
     }
@@ -88,7 +88,7 @@ impl<R: BufRead> LineReader<R> {
         self.source
     }
 
-    /// What is wrong at the next line.
+    /// An error at the next line.
     pub(crate) fn broken(&self, what: impl Into<String>) -> Broken {
         Broken { line: self.next, what: what.into() }
     }

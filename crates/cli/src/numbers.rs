@@ -1,4 +1,4 @@
-//! Numbers and amounts as messages have them.
+//! Formats numbers and amounts for messages.
 
 use wellspring_host::clock::push_rfc3339;
 
@@ -28,7 +28,7 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// So many a second; `None` for work of less than a second, whose rate says nothing.
+/// The rate per second; `None` for work of less than a second, whose rate is meaningless.
 pub(crate) fn rate(number: u64, seconds: f64) -> Option<u64> {
     (seconds >= 1.0).then(|| (number as f64 / seconds) as u64)
 }

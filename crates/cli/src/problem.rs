@@ -7,7 +7,7 @@ use wellspring_client::Answer;
 use wellspring_client::message::Head;
 use wellspring_host::http::history::ResumePoint;
 
-/// What a problem document says. Everything may be missing: a proxy's error page has none of it.
+/// The contents of a problem document. Every part may be missing, as in a proxy's error page.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Problem {
@@ -16,7 +16,7 @@ pub(crate) struct Problem {
     pub kind: String,
     title: String,
     pub detail: String,
-    /// What is wrong, without advice.
+    /// The error, without advice.
     pub(crate) reason: Option<String>,
     /// Path of the field at fault.
     pub field: Option<String>,
@@ -68,7 +68,7 @@ struct Reason {
 pub(crate) enum Retrial {
     /// Never, says the server: an operator or the caller has to change something.
     Never,
-    /// Not before so many seconds have passed.
+    /// After at least this many seconds.
     AfterSeconds(u64),
     /// The answer says nothing, or "at any time".
     Whenever,
@@ -103,12 +103,12 @@ impl Problem {
         problem
     }
 
-    /// The last part of its type, e.g. `log-not-found`; empty if there is none.
+    /// The last part of its type, e.g. `log-not-found`; empty without a type.
     pub(crate) fn slug(&self) -> &str {
         self.kind.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What is wrong, without the line number at the beginning of a bulk's problem.
+    /// The error, without the line number at the beginning of a bulk's problem.
     pub(crate) fn detail_of_line(&self) -> &str {
         let detail = self.detail.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
         match detail {
@@ -124,10 +124,10 @@ impl Problem {
             || self.retry.as_str() == Some("same")
     }
 
-    /// What the answer says about a retry.
+    /// The answer's advice about a retry.
     pub(crate) fn retrial(&self) -> Retrial {
         match self.retry_after_s {
-            // Whatever a proxy puts into a header.
+            // A proxy may put anything into a header.
             _ if self.retry.as_str() == Some("no") => Retrial::Never,
             Some(seconds) => Retrial::AfterSeconds(seconds),
             None => Retrial::Whenever,

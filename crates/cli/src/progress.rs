@@ -11,7 +11,7 @@ const LINE_EVERY_US: u64 = 5_000_000;
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     doing: &'static str,
-    /// What is counted, in the plural.
+    /// The counted things, in the plural.
     things: &'static str,
     total_bytes: Option<u64>,
     started_us: u64,
@@ -36,7 +36,7 @@ impl Progress {
         (SystemClock.monotonic_us() - self.started_us).max(1) as f64 / 1e6
     }
 
-    /// Shows how far it has come.
+    /// Shows the progress.
     pub(crate) fn update(&mut self, bytes: u64, count: u64) {
         let rate = grouped((count as f64 / self.seconds()) as u64);
         let message = format!("{} {}, {rate}/s", grouped(count), self.things);

@@ -1,4 +1,4 @@
-//! Which events: the options that `export` and `tail` share.
+//! The options that select events, shared by `export` and `tail`.
 
 use wellspring_client::endpoint::percent_encode;
 

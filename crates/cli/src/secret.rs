@@ -59,7 +59,8 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
     Ok(Zeroizing::new(line.to_owned()))
 }
 
-/// Asks on the terminal, whatever standard input is, without echo. `option` names a file instead.
+/// Asks on the terminal without echo, even if standard input is not a terminal. `option` names a
+/// file instead.
 ///
 /// # Errors
 /// There is no terminal; the user gave up.

@@ -1,4 +1,4 @@
-//! Expiry times, as people write them.
+//! Parses expiry times.
 
 use crate::argument_error::ArgumentError;
 use wellspring_host::clock::parse_rfc3339;
@@ -8,7 +8,7 @@ use wellspring_host::clock::parse_rfc3339;
 pub(crate) enum End {
     /// Never.
     Never,
-    /// So many seconds from now.
+    /// Seconds from now.
     In(u64),
     /// At a moment, as it was written.
     At(String),

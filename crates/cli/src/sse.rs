@@ -33,7 +33,7 @@ impl<R: BufRead> Messages<R> {
     /// The next message; `None` when the stream ends. A message that the end cuts off is dropped.
     ///
     /// # Errors
-    /// What the source says; `InvalidData` if a message is too large or not UTF-8.
+    /// An error of the source; `InvalidData` if a message is too large or not UTF-8.
     pub(crate) fn next(&mut self) -> io::Result<Option<Message>> {
         let mut event = String::new();
         let mut data: Option<String> = None;

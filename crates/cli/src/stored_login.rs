@@ -1,5 +1,5 @@
 //! Tokens stored by `wellspring login`: one file per server, private to its owner. The file names
-//! the server, and is used for that server only, whatever its own name is.
+//! the server and is used for that server only; its own name does not matter.
 
 use crate::exit::{Code, Failure};
 use crate::state_folder;

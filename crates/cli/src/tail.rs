@@ -187,7 +187,7 @@ enum End {
 
 /// A subscription that can be resumed.
 struct Break {
-    /// Whether it had delivered something.
+    /// Whether it had delivered an event.
     delivered: bool,
     why: String,
     /// The pause that the server asked for.
@@ -213,7 +213,7 @@ fn follow(
     loop {
         match subscription(args, client, printer, &mut cursor, &mut ever_connected) {
             End::Final(failure) => return Err(failure),
-            // A server that says when to retry is there.
+            // A server that says when to retry is reachable.
             End::Again(Break { why, rest: None, .. }) if !ever_connected => {
                 return Err(Failure::new(Code::Unavailable, why));
             }

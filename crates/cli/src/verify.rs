@@ -57,7 +57,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         (Some(data), backup) => verify_data(data, args.log.as_deref(), backup.as_ref()),
         (None, None) => verify_data(&default(), args.log.as_deref(), None),
     };
-    let unread = backup.iter().flat_map(newer_unreadable).collect::<Vec<_>>();
+    let unread = backup
+        .iter()
+        .flat_map(|(checked, known)| newer_unreadable(checked, known))
+        .collect::<Vec<_>>();
     if unread.is_empty() {
         return checked;
     }
@@ -69,22 +72,25 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     })
 }
 
-/// The backups after the one that was checked, which cannot be read.
-fn newer_unreadable((checked, known): &(Manifest, KnownEnds)) -> impl Iterator<Item = &str> {
+/// The unreadable backups after the checked one.
+fn newer_unreadable<'a>(
+    checked: &'a Manifest,
+    known: &'a KnownEnds,
+) -> impl Iterator<Item = &'a str> {
     let names = known.unreadable().iter().map(|damaged| damaged.name.as_str());
     names.filter(|name| *name > checked.name.as_str())
 }
 
-/// Attempts to read a log that has no segment, because a server is making it, and the time between
+/// Attempts to read a log without a segment, because a server is creating it, and the time between
 /// them.
 const MADE_TRIES: u32 = 40;
 const MADE_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a log is like that was looked at.
+/// The result of examining a log.
 enum LogFinding {
-    /// Nothing is in its folder.
+    /// Its folder is empty.
     Empty,
-    /// It was there when the logs were listed, and is not any more.
+    /// It was deleted after the logs were listed.
     Deleted,
     /// It was read.
     Read(Report),

@@ -12,7 +12,7 @@ use wellspring_host::wire::json::base64_fault;
 use wellspring_types::valid::join_path;
 use wellspring_types::{DataKind, Event};
 
-/// What is wrong with one event of the input.
+/// The error in one event of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The field, or empty for the event as a whole.
@@ -144,7 +144,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     excerpt_of(text, 40)
 }
 
-/// At most so many characters of a text, for a message.
+/// Truncates a text for a message.
 pub(crate) fn excerpt_of(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -226,7 +226,7 @@ pub(crate) struct RecordedEvent<'a> {
     pub(crate) recorded_at: Option<Text<'a>>,
 }
 
-/// A member that is there, `null` included, which `Option` alone would take for absent.
+/// A present member, including `null`, which `Option` alone would treat as absent.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -99,7 +99,7 @@ pub(super) struct AccountRow {
 }
 
 impl AccountRow {
-    /// As the server shows it.
+    /// In the server's format.
     pub(super) fn to_json(&self) -> Value {
         let AccountRow { name, roles, enabled, has_password, added_at } = self;
         json!({
@@ -126,7 +126,7 @@ pub(super) struct KeyRow {
 }
 
 impl KeyRow {
-    /// As the server lists it: without its secret.
+    /// In the server's list format, without its secret.
     pub(super) fn to_json(&self) -> Value {
         let KeyRow { id, label, account, role, log, added_at, expires_at, state, .. } = self;
         json!({
@@ -162,7 +162,7 @@ pub(super) struct WantedKey {
     pub(super) account: Option<AccountName>,
 }
 
-/// Where accounts are stored.
+/// The storage of accounts.
 #[derive(Debug)]
 pub(super) enum AccountStore {
     /// A running server.
@@ -277,7 +277,7 @@ impl AccountStore {
         }
     }
 
-    /// Creates a key in place of another, which works for so many seconds more. On a server only.
+    /// Creates a key in place of another, which stays valid for `overlap_s`. On a server only.
     pub(super) fn rotate_key(
         &mut self,
         id: &KeyId,
@@ -310,7 +310,7 @@ pub(super) enum Enabled {
     No,
 }
 
-/// Which keys to show.
+/// The keys to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyFilter {
     /// Those that are not revoked.

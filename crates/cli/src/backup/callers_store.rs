@@ -1,5 +1,5 @@
-//! A place of backups that is read with the rights of the caller, while the work on a data folder
-//! is done as the folder's owner: backups that root took, root alone can read.
+//! A store of backups that is read with the rights of the caller, while the work on a data folder
+//! is done as the folder's owner: only root can read backups taken by root.
 
 use super::place;
 use crate::exit::Failure;

@@ -1,5 +1,5 @@
-//! The end of a log: whether it still reaches as far as in a backup, and going on without what is
-//! gone.
+//! The end of a log: whether it still reaches its end in a backup, and continuing without the lost
+//! events.
 
 use crate::exit::Failure;
 use std::fs;

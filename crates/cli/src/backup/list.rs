@@ -1,4 +1,4 @@
-//! `wellspring backup list`: the backups in a place, finished or not.
+//! `wellspring backup list`: lists the backups in a store, finished or not.
 
 use super::place::open_store;
 use crate::exit::{Failure, say_lines};
@@ -20,7 +20,7 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-/// The history is that of the log system. It tells servers in one place apart.
+/// The history is that of the log system, which distinguishes servers in one store.
 const COLUMNS: [&str; 7] = ["BACKUP", "STATE", "MOMENT", "SIZE", "EVENTS", "HISTORY", "LOGS"];
 
 /// A backup in a place.
@@ -55,7 +55,7 @@ pub(super) fn show(args: &ListArgs) -> Result<(), Failure> {
     say_lines(&table(&COLUMNS, backups.iter().map(ListedBackup::cells)))
 }
 
-/// All backups in one order, whatever became of them: names sort like backups.
+/// All backups, finished or not, in order: names sort like backups.
 fn listed(store: &mut dyn Store) -> Result<Vec<ListedBackup>, BackupError> {
     let Catalog { finished, unfinished } = Catalog::of(store)?;
     let of_finished = |name: String| {

@@ -1,4 +1,4 @@
-//! `wellspring mend`: damaged segments from a backup.
+//! `wellspring mend`: replaces damaged segments from a backup.
 
 use super::callers_store::open_store;
 use super::ends::{lost_since, renew};
@@ -80,7 +80,7 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
     }
     let head = grouped(report.head);
     let outcome = match &args.from {
-        // What an interrupted run has left: only the history is to be changed.
+        // The state after an interrupted run: only the history must be changed.
         _ if report.damage.is_empty() && is_marked(&dir, report.head) => MendResult::Ended,
         Some(from) => mend_from(args, from, &dir, report)?,
         None => cut(&args.place, &dir, &report)?,
@@ -168,7 +168,7 @@ fn mend_from(
     }
     let later = later_events(&mut *store, log, dir, &needs, report.lost_end.as_ref())?;
     let first_salt = match (history, later) {
-        // Of the backup's history for now: the mark is there until it gets another.
+        // It keeps the backup's history for now: the mark stays until it gets another.
         (Some(_), _) | (None, LaterEvents::Unknown) => FirstSalt::OfBackup,
         (None, LaterEvents::Kept) => FirstSalt::New,
     };

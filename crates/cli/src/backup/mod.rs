@@ -78,7 +78,7 @@ enum BackupCommand {
 
 impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Failure {
-        // The reader of an archive on standard output has gone.
+        // The reader of an archive on standard output has ended.
         if let BackupError::Io { doing, error } = &error
             && error.kind() == std::io::ErrorKind::BrokenPipe
         {

@@ -1,4 +1,4 @@
-//! Where backups are: a folder, an archive, an object store.
+//! The location of backups: a folder, an archive, an object store.
 
 use crate::exit::{Code, Failure};
 use crate::numbers::{counted, megabytes};

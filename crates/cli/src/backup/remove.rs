@@ -1,4 +1,4 @@
-//! `wellspring backup remove`: backups that are not kept any longer.
+//! `wellspring backup remove`: removes backups.
 
 use super::place::reopen_store;
 use crate::exit::Failure;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was removed, in a line.
+/// One line about what was removed.
 pub(super) fn told(pruned: &Pruned) -> String {
     let Pruned { backups, segments, bytes, .. } = pruned;
     let segments = counted(*segments, "segment", "segments");
@@ -48,7 +48,7 @@ pub(super) fn told(pruned: &Pruned) -> String {
     }
 }
 
-/// Which backups stay however many newer ones there are, and why: a line for each reason.
+/// The backups that retention never removes: one line for each reason.
 pub(super) fn staying_told(staying: &[StayingBackup], place: &str) -> Vec<String> {
     let line = |(reason, names): (&StayReason, Vec<&str>)| {
         let names = names.join(" ");

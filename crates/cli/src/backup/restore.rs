@@ -1,4 +1,4 @@
-//! `wellspring restore`: a data folder from a backup.
+//! `wellspring restore`: creates a data folder from a backup.
 
 use super::callers_store::open_store;
 use super::ends::renew;
@@ -152,7 +152,7 @@ fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
 fn spooled(data: &Path, spool: &Path) -> Result<(), Failure> {
     let mut options = File::options();
     options.create_new(true).write(true).mode(0o600);
-    // What an interrupted restore has left.
+    // The remains of an interrupted restore.
     let _ = fs::remove_file(spool);
     let copied = create_folder(data)
         .and_then(|()| options.open(spool))
@@ -220,7 +220,7 @@ fn restored(
     Ok(())
 }
 
-/// What there is to do and to know before the server starts.
+/// Advice for the operator before the server starts.
 fn next_steps(
     manifest: &Manifest,
     wanted: &RestoreRequest,

@@ -1,4 +1,4 @@
-//! `wellspring cluster status`: a table of the nodes and of the logs of the one that was asked.
+//! `wellspring cluster status`: a table of the nodes, and of the logs on the requested one.
 
 use super::ask;
 use super::document::{ClusterDocument, EngineDocument, LeaderDocument, NodeDocument};
@@ -7,7 +7,7 @@ use crate::numbers::counted;
 use crate::table::table;
 use wellspring_client::{Client, Request};
 
-/// Where it is asked.
+/// The path of the request.
 pub(crate) const PATH: &str = "/v1/cluster";
 
 pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The node that says itself that it leads: what others know of the leader may be outdated.
+/// The node that reports itself as the leader: what others know of the leader may be outdated.
 fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
     let leads = |node: &&NodeDocument| node.reachable && node.role.as_deref() == Some("leading");
     let named = document.leader.as_ref().map(|leader| &leader.node);
@@ -49,7 +49,7 @@ fn who_leads(document: &ClusterDocument) -> String {
     }
 }
 
-/// What is shown to people.
+/// The text output.
 fn lines(document: &ClusterDocument) -> Vec<String> {
     let Some(node) = &document.node else {
         let mut lines = vec!["a single node: its logs are its own files (no --journal)".to_owned()];

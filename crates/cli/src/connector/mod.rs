@@ -1,5 +1,5 @@
 //! `wellspring sink` and `wellspring source`: their definitions on a running server, their state,
-//! and the decisions that only a person can take.
+//! and the decisions that an operator must take.
 
 mod report;
 

@@ -1,4 +1,4 @@
-//! What the server says of a sink or source, for people.
+//! Formats the server's description of a sink or source.
 
 use crate::numbers::{counted, grouped};
 use crate::table::table;

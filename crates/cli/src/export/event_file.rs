@@ -10,7 +10,7 @@ use crate::import::csv::rows::EXPORT_COLUMNS;
 use crate::wire::RecordedEvent;
 use wellspring_types::HistoryId;
 
-/// How an event is added to text.
+/// Appends an event to text.
 type PushText = fn(&mut Vec<u8>, &str, &RecordedEvent<'_>, Option<HistoryId>);
 
 /// A file of events.

@@ -1,4 +1,4 @@
-//! The events of an answer, each a line, and where the next request goes on.
+//! The events of an answer, one per line, and where the next request continues.
 
 use crate::exit::{Code, Failure, InputKind};
 use crate::lines::{LineEnd, LineReader};

@@ -29,7 +29,7 @@ pub(super) fn push_cloudevent(
         out.push(b':');
         push_string(out, value);
     };
-    // Empty attributes are none.
+    // Empty attributes count as absent.
     let tag = |key: &str| {
         let values = event.tags.iter().filter_map(|tag| tag.0.strip_prefix(key));
         values.into_iter().find(|value| !value.is_empty())
@@ -62,7 +62,7 @@ pub(super) fn push_cloudevent(
     }
     let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
     member(TAGS_ATTRIBUTE, &json_list(&tags));
-    // There even if empty: it tells import not to make metadata of the attributes above.
+    // Present even if empty: then import does not turn the attributes above into metadata.
     let metadata = event.metadata.as_ref().map_or_else(|| "{}".to_owned(), json_object);
     member(METADATA_ATTRIBUTE, &metadata);
     match (&event.data, &event.data_base64) {
@@ -77,7 +77,7 @@ pub(super) fn push_cloudevent(
     out.push(b'}');
 }
 
-/// The id of an event that has none: where it stands. `source` and `id` together identify an event
+/// The id of an event without one: its position. `source` and `id` together identify an event
 /// anywhere, and `source` may be another producer's. A position alone is one of every log, so the
 /// history, which no other log has, is part of it.
 fn place(event: &RecordedEvent<'_>, history: Option<HistoryId>) -> String {

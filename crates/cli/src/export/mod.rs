@@ -1,4 +1,4 @@
-//! `wellspring export`: the events of a log as a file, whole or not at all.
+//! `wellspring export`: writes the events of a log to a file, completely or not at all.
 
 mod event_file;
 mod event_lines;
@@ -187,7 +187,7 @@ fn named_damage(target: &Target, failure: Failure) -> Failure {
     }
 }
 
-/// What an export has written.
+/// The amount that an export has written.
 struct Copied {
     events: u64,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Where an export goes: a file that gets its name when it is complete, or standard output.
+//! The output of an export: a file that is renamed when it is complete, or standard output.
 
 use crate::exit::{Code, Failure};
 use flate2::write::GzEncoder;
@@ -30,7 +30,7 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
     Ok(path.to_owned())
 }
 
-/// Where an export goes. A file gets its name only when it is complete.
+/// The output of an export. A file gets its name only when it is complete.
 pub(super) struct Output {
     writer: Box<dyn Finish>,
     name: String,
@@ -218,7 +218,7 @@ mod tests {
         assert!(refused.message.contains("another export is writing"), "{}", refused.message);
         first.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "of the first");
-        // What a killed one has left is written over.
+        // The file of a killed export is overwritten.
         fs::write(dir.path().join("all.ndjson.part"), "longer than what comes").unwrap();
         let mut next = Output::open(Some(&path)).unwrap();
         next.write(b"next").unwrap();

@@ -13,11 +13,11 @@ use wellspring_types::{DataKind, Event, EventId};
 pub(crate) const TAGS_ATTRIBUTE: &str = "wellspringtags";
 /// Extension attribute in which `export` keeps the metadata, as a JSON object.
 pub(crate) const METADATA_ATTRIBUTE: &str = "wellspringmetadata";
-/// Extension attribute in which `export` tells the position.
+/// Extension attribute in which `export` writes the position.
 pub(crate) const POSITION_ATTRIBUTE: &str = "wellspringposition";
-/// Extension attribute in which `export` tells the history that the position is of.
+/// Extension attribute in which `export` writes the history of the position.
 pub(crate) const HISTORY_ATTRIBUTE: &str = "wellspringhistory";
-/// Extension attribute in which `export` tells when the event was recorded.
+/// Extension attribute in which `export` writes the time at which the event was recorded.
 pub(crate) const RECORDED_AT_ATTRIBUTE: &str = "wellspringrecordedat";
 /// Extension attribute in which `export` keeps the event's id if `id` does not say it: empty for an
 /// event that has none.
@@ -44,7 +44,7 @@ struct Attributes {
 pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault> {
     let mut read = Attributes::default();
     for (name, raw) in Fields::parse(text)?.0 {
-        // Null stands for an absent attribute; in `data` it is a value.
+        // Null means an absent attribute; in `data` it is a value.
         if raw.get() != "null" || name == "data" {
             read.take(&name, raw)?;
         }

@@ -1,4 +1,4 @@
-//! Ids for events that have none, the same ones every time the same file is read.
+//! Ids for events without one, derived from the file, so they are the same in every run.
 
 use crate::import::imported_event::ImportedEvent;
 use crate::wire::push_event;
@@ -10,7 +10,7 @@ const NAMESPACE: [u8; 16] = [
     0x6d, 0x1f, 0x0c, 0x52, 0x9b, 0x8e, 0x4a, 0x77, 0xa3, 0x41, 0x2e, 0x0f, 0xd4, 0x95, 0x6c, 0x18,
 ];
 
-/// How events get ids.
+/// The origin of event ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum IdScheme {
     /// UUID version 5 of the event, its number in the file, and the label

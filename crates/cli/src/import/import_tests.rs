@@ -1,4 +1,4 @@
-//! What an import says when it cannot do what it is told. The rest is tested against the real
+//! Tests of error messages of an import. The rest is tested against the real
 //! server (`tests/tools/imports.rs`).
 
 use super::run::run_to;

@@ -1,4 +1,4 @@
-//! An event of an input: what an append takes, and the time at which another log recorded it.
+//! An event of an input: the fields of an append, and the time at which another log recorded it.
 
 use crate::wire::{push_event, push_string};
 use wellspring_types::Event;

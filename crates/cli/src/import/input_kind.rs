@@ -1,4 +1,4 @@
-//! What an input is if it is not the text that it is taken for, by how it begins.
+//! Recognizes input that is not text by its first bytes.
 
 use crate::exit::Failure;
 use crate::import::Format;

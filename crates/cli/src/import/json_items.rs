@@ -1,5 +1,5 @@
-//! JSON values one after the other: a line each, or the elements of one array.
-//! Either way at most one value is in memory.
+//! Reads JSON values one by one: one per line, or the elements of one array. At most one value is
+//! in memory.
 
 use crate::lines::{Broken, LineReader, MAX_LINE_BYTES, reading, too_long};
 use std::io::BufRead;
@@ -32,7 +32,7 @@ impl<R: BufRead> JsonItems<R> {
         Ok(self.peek_past_space()? == Some(b'['))
     }
 
-    /// What has not been read, and the number of its first line.
+    /// The unread rest, and the number of its first line.
     pub(crate) fn into_reader(self) -> (R, u64) {
         let line = self.lines.next_number();
         (self.lines.into_source(), line)

@@ -1,10 +1,11 @@
-//! `wellspring import`: a file's events into a log, in the file's order, once.
+//! `wellspring import`: appends the events of a file to a log, in the file's order, exactly once.
 
 mod catalogue;
 pub(crate) mod cloudevents;
 pub(crate) mod csv;
-mod earlier;
 mod event_ids;
+mod import_notes;
+mod import_progress;
 pub(crate) mod imported_event;
 mod input_kind;
 mod json_items;
@@ -15,7 +16,6 @@ mod rows;
 mod run;
 mod send;
 mod source;
-mod status;
 
 use crate::exit::Failure;
 use crate::shell;
@@ -161,7 +161,7 @@ pub struct ImportArgs {
     catalogue: CatalogueArgs,
 }
 
-/// What is imported into the catalogue, and how.
+/// The options of an import into the catalogue.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Catalogue")]
 struct CatalogueArgs {

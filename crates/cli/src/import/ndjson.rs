@@ -1,4 +1,4 @@
-//! Events as the API takes them, and as `export` writes them.
+//! Events in the format of the API, which `export` writes, too.
 
 use crate::import::imported_event::ImportedEvent;
 use crate::wire::{Fault, Fields, base64_bytes, fold_tags, string, string_map, strings};

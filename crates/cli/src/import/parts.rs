@@ -1,4 +1,4 @@
-//! An input cut into request bodies: one event per line, with the line numbers of the file.
+//! Splits an input into request bodies: one event per line, with the line numbers of the file.
 
 use crate::exit::Failure;
 use crate::import::Format;
@@ -135,7 +135,7 @@ impl Parts {
         })
     }
 
-    /// The next part. `taken` tells how much of the file has been taken.
+    /// The next part. `taken` returns the number of bytes read from the file.
     pub(crate) fn next(&mut self, taken: &dyn Fn() -> u64) -> PartOutcome {
         match self {
             Parts::Lines(lines) => lines.next(taken),

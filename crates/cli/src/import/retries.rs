@@ -1,4 +1,4 @@
-//! Requests that are sent again until the server has answered them for good.
+//! Retries requests until the server has answered them definitively.
 
 use crate::exit::{Code, Failure};
 use crate::problem::Problem;
@@ -10,10 +10,10 @@ const MAX_RETRIES: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What an answer means.
+/// The meaning of an answer.
 pub(crate) enum Verdict<T, R> {
     Done(T),
-    /// Try again, at the earliest after this; and why.
+    /// Retry, at the earliest after this time; and why.
     Later(Option<Duration>, String),
     Refused(R),
 }
@@ -48,7 +48,7 @@ pub(crate) fn retried<T, R>(
     }
 }
 
-/// How long to wait, and why, if the refusal is temporary. A full disk does not empty itself while
+/// The time to wait, and why, if the refusal is temporary. A full disk does not become free while
 /// a client waits.
 pub(crate) fn passing(answer: &Answer, problem: &Problem) -> Option<(Option<Duration>, String)> {
     let passes = problem.is_passing() && problem.slug() != "storage-full";

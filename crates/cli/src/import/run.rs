@@ -1,13 +1,13 @@
-//! The course of an import: one thread reads, this one sends, and a failure of either stops both.
+//! Runs an import: one thread reads, this one sends, and a failure of either stops both.
 
 use crate::exit::{Code, Failure, InputKind};
 use crate::import::catalogue;
-use crate::import::earlier::EarlierImports;
 use crate::import::event_ids::EventIds;
+use crate::import::import_notes::EarlierImports;
+use crate::import::import_progress::TransferStatus;
 use crate::import::parts::{InvalidInput, Part, PartOutcome, Parts, Skip};
 use crate::import::rows::Rows;
 use crate::import::send::{PartReply, Refusal, Sender, Terms, bad_line};
-use crate::import::status::TransferStatus;
 use crate::import::{Format, ImportArgs};
 use crate::interrupt::on_interrupt;
 use crate::numbers::{counted, grouped, megabytes, rate};
@@ -29,7 +29,7 @@ struct Tally {
     known: u64,
     skipped: u64,
     folded: u64,
-    /// Events that are there already, under their id.
+    /// Events that already exist, under their id.
     repeated: u64,
     taken_bytes: u64,
     /// The last line of the file that is settled.
@@ -153,7 +153,7 @@ fn greet(args: &ImportArgs) -> Result<(), Failure> {
     }
 }
 
-/// What the reading thread hands over.
+/// The result of the reading thread.
 enum SourceItem {
     Part(Part),
     /// Reading has ended, with the tags that were given twice.
@@ -332,7 +332,7 @@ fn dry_run(
                 if events == 0 {
                     let mut first = Vec::new();
                     event.push(&mut first);
-                    // A dry run goes on without its sample if no one reads it.
+                    // A dry run continues without its sample if its reader has ended.
                     first.push(b'\n');
                     let _ = out.write_all(&first).and_then(|()| out.flush());
                 }

@@ -1,4 +1,4 @@
-//! Sends parts to the server until each is durable, or refused for good.
+//! Sends parts to the server until each is durable or definitively refused.
 
 use crate::exit::{Code, Failure, InputKind};
 use crate::import::RecordedAt;
@@ -12,7 +12,7 @@ use crate::target::Target;
 use serde::Deserialize;
 use wellspring_client::{Answer, Client, Request};
 
-/// What the server says of a part.
+/// The server's answer to a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct PartReply {
@@ -41,7 +41,7 @@ pub(crate) struct PartReply {
 pub(crate) struct LineFault {
     /// Its number in the body, from 1.
     pub(crate) line: u64,
-    /// What is wrong with it.
+    /// The error.
     pub(crate) detail: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LineFault {
 pub(crate) struct Refusal {
     pub(crate) settled: PartReply,
     pub(crate) failure: Failure,
-    /// What is wrong, if it is that the time of an event cannot be kept.
+    /// The error, if the time of an event cannot be kept.
     time_fault: Option<String>,
 }
 
@@ -130,7 +130,7 @@ impl Sender {
              --recorded-at keep the import is refused instead"
         ));
         self.recorded_at = RecordedAt::Metadata;
-        // What was added of the part is known by now.
+        // The events of the part that were added are known by now.
         let added = refusal.settled.added;
         self.send_as(part, continues, note).map(|settled| PartReply {
             added: settled.added + added,
@@ -188,7 +188,7 @@ impl Sender {
         refused(settled, self.failure(&problem, part), self.time_fault(&problem, part))
     }
 
-    /// What is wrong with the time of an event that was to be kept.
+    /// The error in the time of an event that was to be kept.
     fn time_fault(&self, problem: &Problem, part: &Part) -> Option<String> {
         let is_of_time = self.recorded_at == RecordedAt::Keep
             && problem.slug() == "invalid"

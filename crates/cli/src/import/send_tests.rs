@@ -1,4 +1,4 @@
-//! A part against a server that says anything.
+//! Tests of sending parts to a server with arbitrary answers.
 
 use super::*;
 use crate::import::parts::LineNumbers;

@@ -17,9 +17,9 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct Source {
     /// Its bytes, decompressed, without a byte-order mark.
     pub(crate) reader: Box<dyn BufRead + Send>,
-    /// How they begin, for at most 64 KiB.
+    /// Their first bytes, at most 64 KiB.
     pub(crate) start: Vec<u8>,
-    /// Bytes taken from the file so far, as they lie there.
+    /// Bytes read from the file so far, before decompression.
     pub(crate) taken: Arc<AtomicU64>,
     /// Size of the file, if it is one.
     pub(crate) total_bytes: Option<u64>,

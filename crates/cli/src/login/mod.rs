@@ -1,4 +1,4 @@
-//! `wellspring login` and `wellspring logout`: a token of a server, stored for the other commands.
+//! `wellspring login` and `wellspring logout`: store and remove a token for the other commands.
 
 use crate::credentials;
 use crate::exit::{Code, Failure, InputKind};

@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a new sample may wait to be drawn, and how long a key is waited for.
+/// Maximum delay until a new sample is drawn, and maximum wait for a key.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Draws until it is stopped.
@@ -104,7 +104,7 @@ fn lost(error: &io::Error) -> Failure {
     Failure::output("the terminal", error)
 }
 
-/// What a key came to.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 enum KeyAction {
     Stay,
@@ -112,7 +112,7 @@ enum KeyAction {
     Interrupt,
 }
 
-/// What is shown.
+/// The state of the view.
 struct State {
     url: String,
     last: Option<Sample>,
@@ -206,7 +206,7 @@ impl Widget for Picture<'_> {
             Some(figures) => {
                 let lines = view::lines(figures, state.order, Some(usize::from(body.height)));
                 let shown = Paragraph::new(lines);
-                // What is shown is old as long as there is nothing newer.
+                // The shown sample is outdated until a newer one arrives.
                 if state.trouble.is_some() { shown.dim() } else { shown }.render(body, buffer);
             }
             None if state.trouble.is_none() => {

@@ -1,4 +1,4 @@
-//! Asks a server for its figures.
+//! Requests the figures of a server.
 
 use super::sample::Sample;
 use crate::cluster::status::PATH;

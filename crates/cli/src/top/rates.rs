@@ -1,4 +1,4 @@
-//! From two samples to what a person watches: rates, quantiles, means.
+//! Computes rates, quantiles and means from two samples.
 //!
 //! A counter that went back belongs to a server (or a log) that restarted in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
@@ -46,7 +46,7 @@ pub(super) struct Answers {
     pub(super) latency: Option<Latency>,
 }
 
-/// How long answers took.
+/// Response times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Latency {
     pub(super) mean_us: f64,
@@ -125,12 +125,12 @@ pub(super) struct LogFigures {
     pub(super) closed: bool,
     /// Segments in which reads have met damage.
     pub(super) damaged_segments: u64,
-    /// What the server is to it, if it is one of several.
+    /// The server's role in it, in a cluster.
     pub(super) role: Option<String>,
     pub(super) ingest: IngestFigures,
 }
 
-/// What a log took in before it was durable.
+/// Events that a log accepted before they were durable.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct IngestFigures {
     pub(super) accepted_per_s: f64,
@@ -274,7 +274,7 @@ fn per_s(before: u64, now: u64, interval_s: f64) -> f64 {
     now.checked_sub(before).unwrap_or(now) as f64 / interval_s
 }
 
-/// What a route counted in the interval.
+/// The counts of a route in the interval.
 #[derive(Default)]
 struct RouteCount {
     requests: u64,
@@ -346,7 +346,7 @@ fn since(before: &BTreeMap<u64, u64>, now: &BTreeMap<u64, u64>) -> BTreeMap<u64,
     now.iter().map(new).collect()
 }
 
-/// The quantile `q` (0 to 1) of cumulative counts by upper bound; `None` if there are none.
+/// The quantile `q` (0 to 1) of cumulative counts by upper bound; `None` without counts.
 /// Within its bucket values are taken as evenly spread, as Prometheus' `histogram_quantile` does.
 fn quantile(within_us: &BTreeMap<u64, u64>, q: f64) -> Option<Quantile> {
     let total = within_us.values().copied().max().filter(|&total| total > 0)?;
@@ -458,7 +458,7 @@ fn continues(before: &Log, now: &Log) -> bool {
 
 fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {
     let figures = |(key, view): (&(String, String), &View)| {
-        // A view that was not there, or is further back, has a position but no rate yet.
+        // A new view, or one that was reset, has a position but no rate yet.
         let folded = before.views.get(key).map_or(0, |v| view.position.saturating_sub(v.position));
         ViewFigures {
             log: key.0.clone(),

@@ -1,4 +1,4 @@
-//! What two samples come to.
+//! Tests of the rates between two samples.
 
 use super::rates::{Figures, between};
 use super::sample::{Intake, Log, Sample, UNBOUNDED, View};

@@ -52,7 +52,7 @@ pub(super) struct Process {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Route {
     pub(super) statuses: BTreeMap<u16, u64>,
-    /// Answers that took at most so many µs; cumulative, as on the page.
+    /// Cumulative histogram of response times: upper bound in µs, count.
     pub(super) within_us: BTreeMap<u64, u64>,
     pub(super) sum_s: f64,
 }
@@ -77,7 +77,7 @@ pub(super) struct Log {
     pub(super) batches: u64,
     pub(super) batch_bytes: u64,
     pub(super) barrier_us: u64,
-    /// Barriers that took at most so many µs; cumulative, as on the page.
+    /// Cumulative histogram of barriers: upper bound in µs, count.
     pub(super) barriers_within_us: BTreeMap<u64, u64>,
     /// A gauge.
     pub(super) subscribers: u64,
@@ -103,7 +103,7 @@ pub(super) struct Log {
     pub(super) closed: u64,
     /// A gauge.
     pub(super) damaged_segments: u64,
-    /// What the server is to it, if it is one of several.
+    /// The server's role in it, in a cluster.
     pub(super) role: Option<String>,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct View {
     pub(super) lag_events: u64,
     pub(super) lag_us: u64,
     pub(super) answers: u64,
-    /// From `/v1/views`, if it was answered.
+    /// From `/v1/views`, if the request succeeded.
     pub(super) state: Option<String>,
 }
 
@@ -298,7 +298,7 @@ pub(super) enum FiguresError {
         name: String,
         /// The value.
         value: String,
-        /// What it should be.
+        /// The expected value.
         wanted: &'static str,
     },
 }

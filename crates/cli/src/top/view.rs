@@ -39,7 +39,7 @@ const COLUMNS: [(Column, &str); 8] = [
     (Column::P99, "p99"),
 ];
 
-/// How routes are sorted: names from A, figures from the highest; or the other way round.
+/// The order of routes: names ascending, figures descending; or reversed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     /// By which column.
@@ -55,7 +55,7 @@ impl Default for Order {
 }
 
 impl Order {
-    /// By the column so many places to the right, and round.
+    /// By the column `by` places to the right, wrapping around.
     pub(super) fn moved(self, by: usize) -> Order {
         let at = COLUMNS.iter().position(|(column, _)| *column == self.column).unwrap_or(0);
         Order { column: COLUMNS[(at + by) % COLUMNS.len()].0, reversed: false }
@@ -132,7 +132,7 @@ pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> V
     lines
 }
 
-/// At most so many lines; the last one says how many more there would be.
+/// Truncates to `height` lines; the last one counts the lines left out.
 fn shortened(mut table: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
     if table.len() > most {
         let more = table.len() + 1 - most;

@@ -1,4 +1,4 @@
-//! What a person sees, as text.
+//! Tests of the shown text.
 
 use super::rates::{Figures, between};
 use super::rates_tests::sample;

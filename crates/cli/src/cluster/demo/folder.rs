@@ -1,4 +1,4 @@
-//! Where a demo keeps its files.
+//! The folder of a demo.
 
 use crate::exit::{Code, Failure};
 use std::env;
@@ -45,7 +45,7 @@ impl DemoFolder {
             let path = base.join(format!("wellspring-demo-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(MODE).create(&path) {
                 Ok(()) => {
-                    // Whatever the mask is.
+                    // Independent of the umask.
                     fs::set_permissions(&path, fs::Permissions::from_mode(MODE))
                         .map_err(|error| failed(&path, error))?;
                     return Ok(DemoFolder { path, fate: Fate::Removed });
@@ -61,7 +61,7 @@ impl DemoFolder {
         &self.path
     }
 
-    /// Whether it stays when the demo ends.
+    /// Whether it is kept when the demo ends.
     pub(super) fn is_kept(&self) -> bool {
         self.fate == Fate::Kept
     }

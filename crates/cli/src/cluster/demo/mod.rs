@@ -18,7 +18,7 @@ use wellspring_host::cluster::key::ClusterKey;
 const NODES: [&str; 3] = ["a", "b", "c"];
 /// Time between two looks at whether a node has ended.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a node that has ended stays away: long enough to see that it is missing.
+/// Delay before an ended node is restarted: long enough to see that it is missing.
 const AWAY: Duration = Duration::from_secs(15);
 
 /// What `wellspring cluster demo` takes.

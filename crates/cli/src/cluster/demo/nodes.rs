@@ -1,4 +1,4 @@
-//! The nodes of a demo: this program, once for each.
+//! The nodes of a demo: processes of this program.
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -22,7 +22,7 @@ const END_LOOKS: u32 = 200;
 /// Lines of its log that are shown of a node that does not start.
 const SHOWN_LINES: usize = 12;
 
-/// What the logs of all nodes are copies of.
+/// The database and the key that the nodes share.
 pub(super) struct Journal {
     pub(super) url: String,
     pub(super) key: PathBuf,
@@ -75,7 +75,7 @@ impl DemoNode {
         self.child.id()
     }
 
-    /// Where clients and the other nodes reach it.
+    /// Its URL for clients and the other nodes.
     pub(super) fn url(&self) -> String {
         url(self.port)
     }
@@ -111,7 +111,7 @@ impl DemoNode {
         String::from_utf8_lossy(since).contains("wellspring listens")
     }
 
-    /// Whether it has ended; how, only once.
+    /// Whether it has ended; the exit status only once.
     pub(super) fn has_ended(&mut self) -> NodeEnd {
         if self.ended {
             return NodeEnd::Ended;

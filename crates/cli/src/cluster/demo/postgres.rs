@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 /// The user that PostgreSQL runs as if the demo runs as root: it refuses root.
 const USER: &str = "postgres";
-/// Where distributions put its programs, a folder for each version.
+/// Folders in which distributions install its programs, one for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// Attempts to find a port that no other process takes first.
 const TRIES: u32 = 5;
@@ -63,7 +63,7 @@ impl DemoPostgres {
         Err(Failure::new(Code::Unavailable, format!("PostgreSQL does not start: {last}")))
     }
 
-    /// Where the nodes reach it, with its password.
+    /// Its URL, with its password.
     pub(super) fn url(&self) -> String {
         format!("postgres://{USER}:{}@{}/postgres", self.password, self.address())
     }
@@ -137,7 +137,7 @@ impl Drop for DemoPostgres {
     }
 }
 
-/// Where its programs are: in PATH, or the newest that a distribution has put there.
+/// The folder of its programs: in PATH, or the newest installed version.
 fn programs() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut found: Vec<PathBuf> = env::split_paths(&path).collect();

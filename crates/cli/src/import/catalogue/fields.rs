@@ -1,4 +1,4 @@
-//! What the fields of an item are made of: texts and cells of a row.
+//! The sources of an item's fields: texts and cells of a row.
 
 use crate::exit::Failure;
 

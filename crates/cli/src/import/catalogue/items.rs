@@ -1,4 +1,4 @@
-//! The items of a file, each as a line of JSON.
+//! Converts the items of a file to lines of JSON.
 
 use super::fields::Field;
 use crate::exit::Failure;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_client::{Answer, Client, Request};
 
-/// Where items are put.
+/// The URL to which items are sent.
 const PATH: &str = "/v1/catalogue/items";
 const PATH_SETTING_STOCK: &str = "/v1/catalogue/items?known_stock=set";
 /// Most items of one request, and the size at which it is closed, in bytes.
@@ -35,7 +35,7 @@ const BOOKS: &str = r#"{"sku":"bookstore-1","name":"How to get a good grade in 6
 {"sku":"bookstore-4","name":"Cooking for the Impatient Graduate Student","topic":"Graduate School","price":30.9,"currency":"USD","stock":15}
 "#;
 
-/// What is imported into the catalogue.
+/// The options of an import into the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Preset {
     /// The four books of the bookstore, without a file
@@ -44,7 +44,7 @@ pub(crate) enum Preset {
     Items,
 }
 
-/// What the server says of a request, be it done or refused at a line.
+/// The server's answer to a request, whether completed or refused at a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Counts {
@@ -249,7 +249,7 @@ impl Sender<'_> {
     }
 }
 
-/// What an answer means for a batch.
+/// The meaning of an answer for a batch.
 enum BatchVerdict {
     /// This many lines were put, and the others are to be sent again.
     Interrupted {
@@ -299,7 +299,7 @@ fn dry_run(name: &str, items: &mut Items, out: &mut dyn Write) -> Result<(), Fai
             Ok(None) => break,
             Ok(Some(Item { json: Ok(mut json), .. })) => {
                 if count == 0 {
-                    // A dry run goes on without its sample if no one reads it.
+                    // A dry run continues without its sample if its reader has ended.
                     json.push(b'\n');
                     let _ = out.write_all(&json).and_then(|()| out.flush());
                 }

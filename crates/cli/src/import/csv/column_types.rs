@@ -127,7 +127,7 @@ pub(crate) fn first_changed<'a>(columns: &'a [Column], earlier: &str) -> Option<
 /// [empty](ColumnType::Empty) as yet.
 ///
 /// # Errors
-/// Data, if the header is not valid; usage, if an option names a column that is not there.
+/// Data, if the header is invalid; usage, if an option names a missing column.
 pub(super) fn declared<R: BufRead>(
     records: &mut CsvRecords<R>,
     mapping: &CsvMapping,

@@ -1,14 +1,14 @@
-//! With which characters a CSV file is written, found from how it begins.
+//! Detects the delimiter and the quoting of a CSV file from its first rows.
 
 use crate::exit::Failure;
 use crate::import::csv::records::CsvRecords;
 
-/// What stands between cells, in the order in which it is preferred.
+/// Delimiters in the order of preference.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Rows that are looked at.
 const MAX_ROWS: usize = 1_000;
 
-/// How a file is written.
+/// The dialect of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CsvDialect {
     /// The byte between cells.
@@ -26,7 +26,7 @@ impl Default for CsvDialect {
     }
 }
 
-/// How a candidate splits the first rows.
+/// The first rows as a candidate splits them.
 struct Split {
     delimiter: u8,
     rows: usize,
@@ -81,7 +81,7 @@ impl CsvDialect {
         }
     }
 
-    /// How it splits the first rows; `None` if the header stays one cell.
+    /// Splits the first rows; `None` if the header stays one cell.
     fn split(self, start: &[u8], is_whole: bool) -> Option<Split> {
         let mut records = CsvRecords::new(start, self);
         records.advance().ok()??;

@@ -1,7 +1,7 @@
-//! CSV: which characters it is written with, its records, the types of its columns, and its rows
+//! CSV: its dialect, its records, the types of its columns, and its rows
 //! as events.
 //!
-//! Events cannot be removed, so whatever could be read in two ways is refused or told.
+//! Events cannot be removed, so ambiguous input is refused or reported.
 
 pub(crate) mod column_types;
 pub(crate) mod dialect;

@@ -1,9 +1,9 @@
-//! Which texts are numbers.
+//! Decides which texts are numbers.
 
 /// Integers up to here are themselves in every reader of JSON: 2^53 - 1.
 const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Whether a text is a number as JSON writes it, so that who reads the number and writes it gets
+/// Whether a text is a number as JSON writes it, so that reading and writing the number gives
 /// this text again. So `1e5`, `1.10`, `007`, `-0`, and integers beyond 2^53 are texts.
 pub(super) fn is_printed_number(text: &str) -> bool {
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! The options for CSV, and what an input is under them.
+//! The options for CSV, applied to an input.
 
 use super::column_types::{are_in_the_file, found};
 use super::dialect::{CsvDialect, is_delimiter};
@@ -11,7 +11,7 @@ use crate::wire::excerpt_of;
 /// Most characters of the names of all columns that are shown.
 const MAX_NAMES: usize = 160;
 
-/// How the columns of a CSV file become events.
+/// The mapping of the columns of a CSV file to events.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "CSV")]
 pub(crate) struct CsvArgs {
@@ -85,11 +85,10 @@ impl CsvArgs {
         flags.flat_map(|(flag, values)| values.iter().map(move |v| (flag, v.clone()))).collect()
     }
 
-    /// What these options make of the columns of an input; `usual` stands between its cells if
-    /// nothing tells otherwise.
+    /// Applies the options to the columns of an input; `usual` is the default delimiter.
     ///
     /// # Errors
-    /// Usage, if the delimiter can be none or cannot be told.
+    /// Usage, if the delimiter is invalid or cannot be detected.
     pub(crate) fn mapping(&self, source: &Source, usual: u8) -> Result<CsvMapping, Failure> {
         let given = self.delimiter.map(|given| {
             u8::try_from(given).ok().filter(|byte| is_delimiter(*byte)).ok_or_else(|| {

@@ -66,9 +66,9 @@ pub(crate) struct CsvRecords<R> {
     raw: Vec<u8>,
     /// The text of all cells, and room.
     cells: Vec<u8>,
-    /// Where each cell ends in it, and room.
+    /// The end of each cell in it, with spare capacity.
     ends: Vec<usize>,
-    /// How many cells the record has.
+    /// Number of cells of the record.
     count: usize,
     fault: Option<RecordFault>,
     first_line: u64,
@@ -76,7 +76,7 @@ pub(crate) struct CsvRecords<R> {
 }
 
 impl<R: BufRead> CsvRecords<R> {
-    /// Records of a stream that is written like this. The line `sep=;` is none of them.
+    /// Records of a stream in this dialect, without the line `sep=;`.
     pub(crate) fn new(source: R, dialect: CsvDialect) -> CsvRecords<R> {
         let parser =
             ReaderBuilder::new().delimiter(dialect.delimiter).terminator(Terminator::CRLF).build();
@@ -136,12 +136,12 @@ impl<R: BufRead> CsvRecords<R> {
         self.lines.renumber(self.first_line + 1);
     }
 
-    /// What is wrong with the writing of the record.
+    /// The syntax error of the record.
     pub(crate) fn fault(&self) -> Option<RecordFault> {
         self.fault
     }
 
-    /// How many cells the record has.
+    /// Number of cells of the record.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -204,7 +204,7 @@ impl<R: BufRead> CsvRecords<R> {
         Ok(self.fault_of_writing(taken))
     }
 
-    /// What is wrong with a record whose cells end here.
+    /// The error of a record whose cells end here.
     fn fault_of_writing(&self, taken: usize) -> Option<RecordFault> {
         if !is_line_end(&self.raw[taken..]) {
             return Some(RecordFault::OtherLineEnd);
@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(records(&["a,b", "1,x", "", "2,y", ""].join(end)), all, "{end:?}");
             assert_eq!(records(&["a,b", "1,x", "", "2,y"].join(end)), all, "{end:?}");
         }
-        // Within quotes line ends are text, whatever the file's own are.
+        // Within quotes line ends are text, even if they differ from the file's own.
         assert_eq!(records("a\r\"1\r2\"\r"), want(&[(1, &["a"]), (2, &["1\r2"])]));
         assert_eq!(
             records("a\r\n\"1\r\n2\"\r\n\"\r\"\n"),

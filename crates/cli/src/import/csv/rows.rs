@@ -1,5 +1,5 @@
-//! Rows of a CSV file as events: the row is the payload, chosen columns are type, tags, id and
-//! times.
+//! Converts rows of a CSV file to events: the row is the payload, chosen columns are type, tags, id
+//! and times.
 
 use super::column_types::{Column, ColumnType, declared};
 use super::header::FIRST_COLUMN;
@@ -20,7 +20,7 @@ use wellspring_types::{DataKind, Event};
 pub(crate) const EXPORT_COLUMNS: [&str; 8] =
     ["position", "recorded_at", "type", "tags", "id", "metadata", "data", "data_base64"];
 
-/// How a file is written, and what its columns mean.
+/// The dialect of a file, and the meaning of its columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CsvMapping {
     /// The type of every event, …
@@ -54,7 +54,7 @@ fn is_null(cell: &[u8], nulls: &[String]) -> bool {
 /// The number of a column, from 0.
 ///
 /// # Errors
-/// Usage, if there is none of this name.
+/// Usage, if no column has this name.
 pub(super) fn column_of<S: AsRef<str>>(header: &[S], name: &str) -> Result<usize, Failure> {
     header.iter().position(|known| known.as_ref() == name).ok_or_else(|| {
         let names: Vec<&str> = header.iter().map(AsRef::as_ref).collect();
@@ -62,7 +62,7 @@ pub(super) fn column_of<S: AsRef<str>>(header: &[S], name: &str) -> Result<usize
     })
 }
 
-/// Which columns become what.
+/// The roles of the columns.
 pub(super) struct Places {
     type_from: TypeFrom,
     tags: Vec<(String, usize)>,
@@ -242,7 +242,7 @@ impl<R: BufRead> CsvRows<R> {
         cells.filter(|(_, cell)| !is_null(cell, &self.nulls))
     }
 
-    /// Whether the row becomes an event, whatever the types of its columns.
+    /// Whether the row becomes an event, regardless of the types of its columns.
     pub(super) fn is_valid(&mut self) -> bool {
         !self.repeats_header() && self.event().is_ok()
     }

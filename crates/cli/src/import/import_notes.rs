@@ -1,9 +1,8 @@
-//! Earlier imports from this machine: the same content under other options is other events, which
-//! the server cannot recognize, so the tool does.
+//! Notes about earlier imports from this machine. The same content under other options gives other
+//! events, which the server cannot recognize, so the tool does.
 //!
-//! A note holds a digest of how the content begins, the options, and where one of its events lies
-//! in the log. A note counts only while that event is there, so a log that was created again has
-//! none.
+//! A note has a digest of the beginning of the content, the options, and the position of one of its
+//! events. A note is valid only while that event exists, so a log that was created again has none.
 
 use crate::exit::{Code, Failure};
 use crate::import::csv::column_types::{Column, first_changed, letters};
@@ -28,9 +27,9 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// An import of some content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
-    /// So many bytes of the content, from its beginning, …
+    /// Number of leading bytes of the content that are hashed.
     start_bytes: usize,
-    /// … have this SHA-256, in hexadecimal.
+    /// Their SHA-256, in hexadecimal.
     start_sha256: String,
     /// The options that make events of it, as they are written on a command line.
     options: String,
@@ -46,7 +45,7 @@ struct Note {
 /// The imports into one log that this machine remembers, and the one that is under way.
 #[derive(Debug)]
 pub(crate) struct EarlierImports {
-    /// Where notes are kept; `None`: nowhere, or the one under way is noted already.
+    /// The folder of notes; `None` without one, or if the current import is noted already.
     path: Option<PathBuf>,
     target: Target,
     start: Vec<u8>,
@@ -168,7 +167,7 @@ fn is_present(client: &mut Client, target: &Target, note: &Note) -> bool {
     recorded_at(client, target, note.position).as_ref() == Some(&note.recorded_at)
 }
 
-/// When the event at a position was recorded; `None` if there is none, or it is unknown.
+/// The time at which the event at a position was recorded; `None` if unknown or without an event.
 fn recorded_at(client: &mut Client, target: &Target, position: u64) -> Option<String> {
     let path = target.path(&format!("events/{position}"));
     let answer = client.call(&Request::get(&path, &[])).ok()?;

@@ -1,9 +1,9 @@
-//! How far an import has come, for its last words at Ctrl-C.
+//! The progress of an import, for its last message at Ctrl-C.
 
 use crate::numbers::{counted, grouped};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is stored and what is in flight, shared with the thread that waits for Ctrl-C.
+/// Stored and pending events, shared with the thread that waits for Ctrl-C.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TransferStatus(Arc<Mutex<Figures>>);
 
@@ -21,7 +21,7 @@ impl TransferStatus {
         self.lock().under_way = lines;
     }
 
-    /// What was sent has been answered: now this many events are in the log.
+    /// The pending part was answered: now this many events are in the log.
     pub(crate) fn settles(&self, stored: u64) {
         *self.lock() = Figures { stored, under_way: 0 };
     }
