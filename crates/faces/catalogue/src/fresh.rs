@@ -8,8 +8,8 @@ use std::time::Duration;
 use wellspring_host::http::Request;
 use wellspring_host::http::contract::{CONSISTENCY_CACHED, WAIT_MS};
 #[cfg(feature = "search")]
-use wellspring_host::http::fresh::Consistency;
-use wellspring_host::http::fresh::Freshness;
+use wellspring_host::http::required_freshness::Consistency;
+use wellspring_host::http::required_freshness::Freshness;
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem::Problem;
 

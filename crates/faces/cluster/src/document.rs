@@ -1,6 +1,6 @@
 //! The document of `GET /v1/cluster`.
 
-use super::own::{EngineState, LogState, NodeStatus};
+use super::own_description::{EngineState, LogState, NodeStatus};
 use serde::Serialize;
 use wellspring_log::Leader;
 

@@ -2,7 +2,7 @@
 
 use super::body::read_lead;
 use super::problems::NODE_NOT_FOUND;
-use super::{ClusterFace, body_of, json, own};
+use super::{ClusterFace, body_of, json, own_description};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) async fn take(
         let patience = cluster.leader_wait.max(cluster.lead_timeout);
         let already = first_not_led(&host.node.all())?.is_none();
         claim_until_led(&host.node, patience)?;
-        let leader = own::leader(&host, SYSTEM_LOG);
+        let leader = own_description::leader(&host, SYSTEM_LOG);
         let epoch = leader.map_or(0, |leader| leader.epoch);
         if !already {
             tracing::info!(node = %cluster.node, epoch, "took the lead on request");

@@ -16,8 +16,8 @@ mod document;
 mod forget;
 mod lead;
 mod members;
-mod others;
-mod own;
+mod other_nodes;
+mod own_description;
 mod problems;
 mod records;
 mod transfer;
@@ -35,8 +35,8 @@ use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
+use wellspring_host::http::declared_problems::{APPENDING, READING};
 use wellspring_host::http::face::{Face, ServedRoute};
-use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
@@ -112,7 +112,7 @@ impl ClusterFace {
             members.know(&member.node, &member.url);
         }
         // What was observed of a node is newer than its announcement, which may arrive late.
-        if let Some(leader) = own::leader(&self.host, SYSTEM_LOG) {
+        if let Some(leader) = own_description::leader(&self.host, SYSTEM_LOG) {
             members.know(&leader.node, &leader.url);
         }
         if let Some(cluster) = node.cluster() {
@@ -124,12 +124,12 @@ impl ClusterFace {
 
 /// `GET /v1/cluster`.
 async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
-    let own = own::status(&face.host);
+    let own = own_description::status(&face.host);
     let nodes = match face.host.node.cluster() {
         None => Vec::new(),
-        Some(_) => others::ask_all(&face.host, &face.members()?, &own).await,
+        Some(_) => other_nodes::ask_all(&face.host, &face.members()?, &own).await,
     };
-    let leader = own::leader(&face.host, SYSTEM_LOG);
+    let leader = own_description::leader(&face.host, SYSTEM_LOG);
     let sight = Sight {
         log: &|log| request.principal.may_read(log),
         troubles: request.principal.may(Role::Operator, None) == Verdict::Allowed,
@@ -140,7 +140,7 @@ async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
 
 /// `GET /v1/cluster/node`.
 async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
-    json(&own::status(&face.host))
+    json(&own_description::status(&face.host))
 }
 
 /// The body, where an empty one means `{}`; a browser page must declare its type.

@@ -3,7 +3,7 @@
 
 use super::document::NodeLine;
 use super::members::Members;
-use super::own::NodeStatus;
+use super::own_description::NodeStatus;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::body::read_transfer;
 use super::document::NodeLine;
 use super::lead::{self, LeaderNode};
-use super::others::{self, detail};
+use super::other_nodes::{self, detail};
 use super::problems::{NODE_NOT_FOUND, NODE_UNREACHABLE};
-use super::{ClusterFace, json, own};
+use super::{ClusterFace, json, own_description};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             (node, url)
         }
         None => {
-            let own = own::status(&face.host);
-            let lines = others::ask_all(&face.host, &members, &own).await;
+            let own = own_description::status(&face.host);
+            let lines = other_nodes::ask_all(&face.host, &members, &own).await;
             let chosen = choose(&lines)
                 .ok_or_else(|| NODE_UNREACHABLE.because("no reachable follower could take over"))?;
             (chosen.node.clone(), chosen.url.clone())

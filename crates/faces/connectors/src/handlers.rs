@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, Segment, WAIT_MS};
-use wellspring_host::http::fresh::Freshness;
+use wellspring_host::http::required_freshness::Freshness;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::MAIN;
 use wellspring_host::wire::param::Values;

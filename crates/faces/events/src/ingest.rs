@@ -2,7 +2,7 @@
 //! over or does not serve.
 
 use std::sync::Arc;
-use wellspring_host::http::fresh::freshen;
+use wellspring_host::http::required_freshness::freshen;
 use wellspring_host::http::{Answer, Host, Request, Response, fast};
 use wellspring_host::ingest::{IngestConfig, IngestOverflow};
 use wellspring_host::node::IngestAccount;

@@ -36,8 +36,8 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, AnsweredBy, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
 };
+use wellspring_host::http::declared_problems::{APPENDING, READING};
 use wellspring_host::http::face::{Face, ServedRoute};
-use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
 use wellspring_host::settings::NoSettings;

@@ -3,7 +3,7 @@
 use super::params::{CONFIRM, LOG};
 use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::http::fresh::{freshen, freshen_all};
+use wellspring_host::http::required_freshness::{freshen, freshen_all};
 use wellspring_host::http::work::{Job, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem;

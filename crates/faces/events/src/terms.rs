@@ -3,7 +3,7 @@
 use super::params::{PREFIX, TAGS_AFTER, TAGS_LIMIT, TYPES_AFTER, TYPES_LIMIT};
 use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::http::fresh::freshen;
+use wellspring_host::http::required_freshness::freshen;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::Problem;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::Request;
 use wellspring_host::http::contract::{CONSISTENCY, wait_ms};
-use wellspring_host::http::fresh::Freshness;
+use wellspring_host::http::required_freshness::Freshness;
 use wellspring_host::view::Live;
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param};
 use wellspring_host::wire::problem::Problem;

@@ -45,9 +45,9 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, CONSISTENCY, IDEMPOTENCY_KEY, LOCATION, Query, Segment, wait_ms,
 };
+use wellspring_host::http::declared_problems::{APPENDING, READING, VIEWING};
 use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
-use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
-use wellspring_host::http::fresh::Freshness;
+use wellspring_host::http::required_freshness::Freshness;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
 use wellspring_host::kept_file::KeptFile;
 use wellspring_host::kept_types::KeptEvents;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use wellspring_host::access::Needs;
 use wellspring_host::http::contract::{AnswerContract, HISTORY, MIN_POSITION, Media, Presence};
-use wellspring_host::http::foreseen::REDIRECTED;
+use wellspring_host::http::declared_problems::REDIRECTED;
 use wellspring_host::http::routes::{Entry, Route, Routes, Scope};
 use wellspring_host::http::{Answer, Host, Request, Response, SVG};
 use wellspring_host::wire::param::Values;

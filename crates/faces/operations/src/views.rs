@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::http::fresh::freshen_all;
+use wellspring_host::http::required_freshness::freshen_all;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::view::State;
 

@@ -1,15 +1,15 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
 //! instead of a timer per request.
 
-use super::counted::CountedStream;
+use super::counted_stream::CountedStream;
 use super::dispatch::dispatch;
 use super::framing::RequestFraming;
+use super::half_close::Socket;
 use super::head_rules::HeadAmbiguity;
 use super::header_names::X_FORWARDED_FOR;
-use super::leaving::Socket;
 use super::outgoing::Outgoing;
 use super::server::Server;
-use super::unread::{Patience, UnreadAnswers};
+use super::unread_answers::{Patience, UnreadAnswers};
 use super::watched_stream::WatchedStream;
 use super::{Body, ConnectionState, ConnectionTies, Content, Host, Response, Source};
 use crate::limits::Payer;

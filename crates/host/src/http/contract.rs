@@ -2,7 +2,7 @@
 //! own problems. The router enforces it on requests, handlers read through it, tests check answers
 //! against it, and the OpenAPI document and the table in `docs/api.md` are made from it.
 
-use super::fresh::Consistency;
+use super::required_freshness::Consistency;
 use crate::wire::effects::Repeat;
 use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
 use crate::wire::params::{KnownParams, Params};

@@ -3,7 +3,7 @@
 //!
 //! | stage | refuses with | what it leaves |
 //! |---|---|---|
-//! | `sender::learn` | 401 | the node that sent it, and whom it came from first |
+//! | `node_sender::learn` | 401 | the node that sent it, and whom it came from first |
 //! | `Exchange::begin` | | request id, start, trace |
 //! | `Charge::of_head` | 429, 503 | memory of the head |
 //! | `allowance::of_client` | 429 | who pays: connection, address |
@@ -12,7 +12,7 @@
 //! | `prepare` | 401, 403, 404, 429, 503 | accounts as new as asked, principal, its allowance, the log |
 //! | `judge_history` | 409 | the log of the history that is named |
 //! | `hold_against` | 406, 422 | parameters and media type as declared |
-//! | `fresh::handed_in_stored` | 503 | the connection's own events before its change |
+//! | `required_freshness::handed_in_stored` | 503 | the connection's own events before its change |
 //! | `note` | | what the records of the request show |
 //! | `handled` | its own; 503 without a leader | an answer or a problem, its memory charged |
 //! | `Face::render` | | a problem as the face's clients expect it |
@@ -24,15 +24,15 @@ use super::body_memory::Charge;
 use super::contract::{Accept, IDEMPOTENCY_KEY};
 use super::exchange::{Exchange, Stage};
 use super::forward;
+use super::forwarded_message::FollowerRefusal;
 use super::head_rules::{self, HeadRules};
-use super::passed_on::FollowerRefusal;
+use super::node_sender;
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
-use super::sender;
 use super::server::Server;
 use super::{
-    Answer, Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history,
-    idempotency, passed_on,
+    Answer, Content, Host, ReflectedPosition, Request, Response, content, cors, forwarded_message,
+    history, idempotency, required_freshness,
 };
 use crate::access::credentials;
 use crate::access::{GateRequest, Needs, Standing};
@@ -48,7 +48,7 @@ use std::sync::Arc;
 /// Answers any request.
 pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
     let host = &*server.host;
-    let sender = sender::learn(host, &mut request);
+    let sender = node_sender::learn(host, &mut request);
     let mut exchange = Exchange::begin(host, &request);
     let memory = &host.body_memory;
     let response = match Charge::of_head(memory, request.version, &request.uri, &request.headers) {
@@ -96,7 +96,7 @@ async fn answer(server: &Server, mut request: Box<Request>, exchange: &mut Excha
         exchange.check(Stage::Contract, hold_against(route, &mut request));
     }
     if exchange.is_open() && changes(route, &request) {
-        let stored = fresh::handed_in_stored(host, &request).await;
+        let stored = required_freshness::handed_in_stored(host, &request).await;
         exchange.check(Stage::Precedence, stored);
     }
     note(host, exchange, &found, &request);
@@ -183,10 +183,10 @@ fn finished(host: &Host, exchange: &mut Exchange, mut response: Response) -> Res
         }
     }
     if let (true, Some(system)) = (exchange.is_of_node, host.node.get(SYSTEM_LOG)) {
-        response = response.with(passed_on::SYSTEM_POSITION, system.head().to_string());
+        response = response.with(forwarded_message::SYSTEM_POSITION, system.head().to_string());
     }
     if let Some(refusal) = exchange.not_leading {
-        response = response.with(passed_on::NOT_LEADING, refusal.header_value().to_owned());
+        response = response.with(forwarded_message::NOT_LEADING, refusal.header_value().to_owned());
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
@@ -312,7 +312,7 @@ fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Bo
 /// to a log must not learn whether it exists.
 async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     if route.needs.are_of_accounts() {
-        fresh::accounts(host, request).await?;
+        required_freshness::accounts(host, request).await?;
     }
     let log = log_of(route, request);
     let moment = host.access.moment();
@@ -336,7 +336,7 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         let name = Some(&*request.log_name).filter(|name| is_name(name));
         let mut log = name.and_then(|name| host.node.get(name));
         if let (None, Some(name)) = (&log, name) {
-            fresh::log_made_elsewhere(host, name).await?;
+            required_freshness::log_made_elsewhere(host, name).await?;
             log = host.node.get(name);
         }
         request.log = log;

@@ -1,8 +1,8 @@
 //! A request from its arrival to its answer: facts recorded on the way, and the final record.
 
 use super::cors::RequestOrigin;
+use super::forwarded_message::FollowerRefusal;
 use super::header_names::X_REQUEST_ID;
-use super::passed_on::FollowerRefusal;
 use super::{Content, Host, Request, Response, forward};
 use crate::access::Principal;
 use crate::identity;

@@ -13,8 +13,8 @@
 //! safe ([`Repeat`]).
 
 use super::content::content_type;
-use super::foreseen;
-use super::passed_on::{self, BodyEnd, FollowerRefusal};
+use super::declared_problems;
+use super::forwarded_message::{self, BodyEnd, FollowerRefusal};
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, NDJSON, Request, Response};
@@ -110,7 +110,7 @@ impl ForLeader {
         if request.of_node.is_some() {
             // The forwarding node waits, and tries others.
             return if leads {
-                if passed_on::is_broken_off(&request) {
+                if forwarded_message::is_broken_off(&request) {
                     let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
                     request.body.break_off_after(content);
                 }
@@ -127,7 +127,7 @@ impl ForLeader {
             return self.redirect(&server.host, &request, deadline).await;
         }
         let (content, end) = self.content(&mut request).await?;
-        let passed = passed_on::request(&request, content, end, self.own_authority());
+        let passed = forwarded_message::request(&request, content, end, self.own_authority());
         let repeat = request.repeat();
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
@@ -275,7 +275,7 @@ impl ForLeader {
             Err(PeerError::NotSent(reason)) => return Ok(Attempt::Nothing(reason)),
             Err(PeerError::Unknown(reason)) => return in_doubt(reason),
         };
-        let answered = passed_on::answer(answered).await;
+        let answered = forwarded_message::answer(answered).await;
         let answered =
             answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url), repeat))?;
         if let Some(refused) = answered.refused {
@@ -360,7 +360,7 @@ impl ForLeader {
             let seen = self.log.role_changes().head();
             if let Some(leader) = self.other_leader(host) {
                 let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
-                let response = Response::empty(foreseen::REDIRECTED);
+                let response = Response::empty(declared_problems::REDIRECTED);
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
             }
             if Instant::now() >= deadline {

@@ -33,5 +33,5 @@ pub(super) fn learn(host: &Host, request: &mut Request) -> Result<(), Box<Proble
 }
 
 #[cfg(test)]
-#[path = "sender_tests.rs"]
+#[path = "node_sender_tests.rs"]
 mod tests;

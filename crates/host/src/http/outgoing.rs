@@ -3,7 +3,7 @@
 use super::Content;
 use super::body_memory::Charge;
 use super::stream::{StreamPoll, Trailers};
-use super::unread::{PIECE_BYTES, Progress, UnreadAnswers};
+use super::unread_answers::{PIECE_BYTES, Progress, UnreadAnswers};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};

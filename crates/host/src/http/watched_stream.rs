@@ -4,9 +4,9 @@
 use super::ConnectionState;
 use super::bare_refusals::BareRefusals;
 use super::connection::Activity;
-use super::counted::CountedStream;
+use super::counted_stream::CountedStream;
 use super::framing::RequestFraming;
-use super::leaving::{LastSecond, Socket};
+use super::half_close::{LastSecond, Socket};
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -205,7 +205,7 @@ impl<S: Socket> Write for WatchedStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaving::PATIENCE;
+    use super::super::half_close::PATIENCE;
     use super::*;
     use crate::stats::Stats;
     use std::future::poll_fn;

@@ -15,8 +15,8 @@ mod opening;
 mod problem;
 pub mod readiness;
 mod shared;
-mod unled;
-mod unopened;
+mod unled_logs;
+mod unopened_logs;
 mod views;
 
 pub use account::IngestAccount;

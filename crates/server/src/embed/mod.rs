@@ -35,8 +35,8 @@ pub mod contract {
         FRESHNESS_CACHED, Header, IDEMPOTENCY_KEY, LOCATION, Media, Presence, Query, Segment,
         Variable, WAIT_MS, wait_ms,
     };
-    pub use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
-    pub use wellspring_host::http::fresh::{Consistency, Freshness};
+    pub use wellspring_host::http::declared_problems::{APPENDING, READING, VIEWING};
+    pub use wellspring_host::http::required_freshness::{Consistency, Freshness};
     pub use wellspring_host::http::{ANY, FORM, HTML, JSON, NDJSON, SSE, SVG, TEXT};
     pub use wellspring_host::wire::param::{
         AnyParam, Integer, IntegerOr, Kind as ParamKind, Moment, Param, Text, Texts, Values, Words,
