@@ -20,6 +20,7 @@ pub mod temporal;
 pub mod value;
 
 pub use cache::PlanCache;
+pub use plan::PlanStep;
 pub use procedure::{Argument, ArgumentType, BuiltIn, NEO4J_VERSION, Procedure, Procedures};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
 pub use syntax::count_tokens;

@@ -8,7 +8,7 @@ use crate::context::{
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::execute;
 use crate::ir::{SchemaChange, StatementBody};
-use crate::plan::{self, QueryPlan, SubqueryPlan};
+use crate::plan::{self, PlanStep, QueryPlan, SubqueryPlan};
 use crate::procedure::Procedures;
 use crate::syntax;
 use crate::value::Value;
@@ -85,9 +85,11 @@ impl Plan {
         &self.parameters
     }
 
-    /// `EXPLAIN`: the statement is not executed.
-    pub fn is_explained(&self) -> bool {
-        self.explain
+    /// For `EXPLAIN`, by which a query is not executed: its operators.
+    pub fn explained(&self) -> Option<PlanStep> {
+        let query = self.body.query.as_ref().filter(|_| self.explain)?;
+        // Nested queries may be nested deeply.
+        Some(syntax::with_stack(self.deep, || plan::describe(query, &self.columns)))
     }
 }
 

@@ -8,6 +8,7 @@
 mod compile;
 mod conditions;
 mod counts;
+mod describe;
 mod ends;
 mod matching;
 mod operator;
@@ -16,6 +17,8 @@ mod start;
 mod writing;
 
 pub(crate) use compile::{compile, writes};
+pub use describe::PlanStep;
+pub(crate) use describe::describe;
 pub(crate) use operator::{
     Aggregation, Connection, Creation, Expand, ExpandVariable, Join, MergeOperator, Operator,
     PathAssembly, Pipeline, ProcedureCall, QueryPlan, RelationshipScan, RelationshipSource, Scan,

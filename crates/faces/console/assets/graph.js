@@ -80,10 +80,15 @@ class GraphPage extends Page {
     for (const { graph } of result.data) { for (const node of graph?.nodes ?? []) nodes.set(node.id, node); for (const one of graph?.relationships ?? []) relationships.set(one.id, one); }
     const changes = Object.entries(result.stats ?? {}).filter(([, value]) => typeof value === "number" && value > 0).map(([name, value]) => `${number(value)} ${name.replaceAll("_", " ")}`);
     const named = {};
+    if (result.plan) named.Plan = () => h("div", { class: "card tree" }, this.step(result.plan.root));
     if (nodes.size) named.Drawing = () => this.drawing([...nodes.values()], [...relationships.values()]);
     named.Table = () => h("div", { class: "card" }, table(result.columns, result.data.slice(0, MOST_ROWS).map(({ row, meta }) => row.map((value, at) => this.cell(value, meta?.[at]))), "No rows."), result.data.length > MOST_ROWS ? h("p", { class: "muted" }, `${number(result.data.length - MOST_ROWS)} more rows are in the answer.`) : "");
     named.JSON = () => copyable(JSON.stringify(result.data.map(({ row }) => Object.fromEntries(result.columns.map((column, at) => [column, row[at]]))), null, 2));
-    fill(this.answer, h("p", { class: "muted small" }, `${number(result.data.length)} rows in ${number(result.ms)} ms. `, changes.join(", ")), tabs(named, nodes.size ? "Drawing" : "Table"));
+    fill(this.answer, h("p", { class: "muted small" }, `${number(result.data.length)} rows in ${number(result.ms)} ms. `, changes.join(", ")), tabs(named, result.plan ? "Plan" : nodes.size ? "Drawing" : "Table"));
+  }
+  step({ operatorType, Details, children }) {
+    const said = [h("b", {}, operatorType.split("@")[0]), " ", h("span", { class: "muted" }, Details)];
+    return children.length ? h("details", { open: true }, h("summary", {}, said), h("div", {}, children.map((child) => this.step(child)))) : h("div", { class: "leaf" }, said);
   }
   cell(value, meta) {
     if (meta?.type === "node" || meta?.type === "relationship") return h("span", { class: "mono" }, preview(value, 120));

@@ -183,7 +183,9 @@ impl ReadyStatement {
         match executed {
             Ok(statistics) => {
                 let wanted = self.wants_statistics.then_some(&statistics);
-                render::end_result(json, wanted);
+                let explained = self.plan.explained();
+                let plan = explained.as_ref().map(|root| (root, &*context.database));
+                render::end_result(json, plan, wanted);
                 Ok(())
             }
             Err(fault) => {
@@ -191,7 +193,7 @@ impl ReadyStatement {
                     // The rows may be incomplete, and there is no room for them.
                     json.truncate(rows_at);
                 }
-                render::end_result(json, None);
+                render::end_result(json, None, None);
                 Err(fault)
             }
         }

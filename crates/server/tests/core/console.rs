@@ -223,6 +223,12 @@ fn the_main_task_of_each_page_is_done_by_the_keyboard() {
     tab.write(") RETURN p.name AS name ORDER BY name");
     tab.press("Ctrl+Enter");
     tab.until("document.querySelector('main td')?.textContent === 'Ada'");
+    tab.run("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Explain').id = 'explain'");
+    tab.tab_to("#explain");
+    tab.press("Enter");
+    tab.until("document.querySelector('.tree')?.innerText.includes('ProduceResults')");
+    tab.until("document.querySelector('.tree').innerText.includes('NodeByLabelScan')");
+    tab.tab_to(".editor textarea");
     tab.run("document.querySelector('.editor textarea').value = 'MATCH (n)\\nRETRUN n'");
     tab.press("Ctrl+Enter");
     tab.until("document.querySelector('.note.bad')");

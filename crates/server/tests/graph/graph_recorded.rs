@@ -23,7 +23,7 @@ const DIFFERENCES: [(&str, &str); 12] = [
     ),
     ("Access-Control-Allow-Origin", "only for the origins that the operator allows"),
     ("errors of the server", "say besides what all its problems say: type, title, detail, status"),
-    ("Jolt, the Query API, EXPLAIN's plan, /db/…/cluster", "are not there (yet)"),
+    ("Jolt, the Query API, /db/…/cluster", "are not there (yet)"),
     ("an error before the first row", "may come after the columns: that of a constraint, for one"),
     ("Bearer", "is taken: a token from POST /auth/token"),
     ("wrong passwords", "are refused with 429 by the limits of accounts, later than the fourth"),

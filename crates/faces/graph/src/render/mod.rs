@@ -7,6 +7,7 @@ use crate::body::ResultForms;
 use serde_json::ser::{CompactFormatter, Formatter as _};
 use std::io::Write as _;
 use std::sync::Arc;
+use wellspring_cypher::PlanStep;
 use wellspring_cypher::value::Value;
 use wellspring_graph::{Statistics, Transaction};
 
@@ -91,14 +92,34 @@ pub(crate) fn push_row(
     out.push(b'}');
 }
 
-/// Appends the end of a statement's result.
-pub(crate) fn end_result(out: &mut Vec<u8>, statistics: Option<&Statistics>) {
+/// Appends the end of a statement's result, for `EXPLAIN` with the plan and the database's name.
+pub(crate) fn end_result(
+    out: &mut Vec<u8>,
+    plan: Option<(&PlanStep, &str)>,
+    statistics: Option<&Statistics>,
+) {
     out.push(b']');
+    if let Some((root, database)) = plan {
+        out.extend_from_slice(b",\"plan\":{\"root\":");
+        push_plan(out, root, database);
+        out.push(b'}');
+    }
     if let Some(statistics) = statistics {
         out.extend_from_slice(b",\"stats\":");
         push_statistics(out, statistics);
     }
     out.push(b'}');
+}
+
+/// Appends a step of a plan with those below it: as many as the plan shows, so the recursion ends.
+fn push_plan(out: &mut Vec<u8>, step: &PlanStep, database: &str) {
+    out.extend_from_slice(b"{\"operatorType\":");
+    push_string(out, &format!("{}@{database}", step.operator));
+    out.extend_from_slice(b",\"Details\":");
+    push_string(out, &step.details);
+    out.extend_from_slice(b",\"identifiers\":[],\"children\":[");
+    push_joined(out, &step.children, |out, child| push_plan(out, child, database));
+    out.extend_from_slice(b"]}");
 }
 
 fn push_statistics(out: &mut Vec<u8>, statistics: &Statistics) {

@@ -254,6 +254,47 @@ fn databases_say_what_there_is() {
 }
 
 #[test]
+fn explain_shows_the_operators_and_runs_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(dir.path());
+    let explain = |statement: &str| {
+        let body = json!({"statements": [{"statement": format!("EXPLAIN {statement}")}]});
+        graphs.ask("POST", "/db/neo4j/tx/commit", &body).content["results"][0].clone()
+    };
+    let found = explain(
+        "MATCH (a:Person {name: 'Ada'})-[:KNOWS*1..3]->(b) WHERE b.age > 3 \
+         RETURN a.name, count(b) AS friends ORDER BY friends LIMIT 5",
+    );
+    let mut names = Vec::new();
+    let mut step = &found["plan"]["root"];
+    while step.is_object() {
+        names.push(step["operatorType"].as_str().unwrap().to_owned());
+        step = &step["children"][0];
+    }
+    assert_eq!(names[0], "ProduceResults@main");
+    assert!(names.contains(&"VarLengthExpand(All)@main".to_owned()), "{names:?}");
+    assert!(names.contains(&"EagerAggregation@main".to_owned()), "{names:?}");
+    assert_eq!(names.last().unwrap(), "NodeIndexSeek@main");
+    assert_eq!(found["data"], json!([]));
+    let inner =
+        explain("MATCH (a) OPTIONAL MATCH (a)-[:R]->(b) RETURN a UNION MATCH (a:B) RETURN a");
+    let text = inner["plan"].to_string();
+    for name in ["Distinct", "Union", "Optional", "AllNodesScan", "NodeByLabelScan"] {
+        assert!(text.contains(&format!("\"{name}@main\"")), "{name}: {text}");
+    }
+    assert!(text.contains("-[:R]->"), "{text}");
+    explain("CREATE (:Made)");
+    assert_eq!(graphs.run("MATCH (n:Made) RETURN count(n)", json!({})), Ok(vec![json!([0])]));
+    // However long a statement is, its plan is short and closed.
+    let long = format!("MATCH (n) {} RETURN n", "WITH n WHERE n.x > 1 ".repeat(110));
+    let long = explain(&long)["plan"].to_string();
+    assert!(long.contains("more operators") && long.len() < 100_000, "{}", long.len());
+    let plain = json!({"statements": [{"statement": "RETURN 1"}]});
+    let plain = graphs.ask("POST", "/db/neo4j/tx/commit", &plain);
+    assert!(plain.content["results"][0]["plan"].is_null());
+}
+
+#[test]
 fn a_read_shows_what_others_have_appended_before() {
     let data = tempfile::tempdir().unwrap();
     let graphs = Graphs::open(data.path());
