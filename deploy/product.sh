@@ -3,6 +3,8 @@
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Everything optional is in the packages: whoever installs one cannot rebuild it.
 features=otlp,search,kafka,s3,parquet
+# The crates that others can embed, as cargo's arguments.
+libraries=(-p wellspring-types -p wellspring-json -p wellspring-format -p wellspring-log -p wellspring-graph -p wellspring-cypher)
 target=x86_64-unknown-linux-musl
 name=wellspring-$version-x86_64-linux
 dist=${DIST:-dist}
