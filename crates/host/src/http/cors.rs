@@ -75,8 +75,8 @@ pub(super) fn put_on(
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem;
     use super::*;
+    use crate::wire::problem;
 
     fn cors(origins: &str) -> Cors {
         Cors::of(&origins.split(',').map(str::to_owned).collect::<Vec<_>>()).unwrap().unwrap()
