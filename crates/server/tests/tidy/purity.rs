@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The pure part of `host`, which a pure part of a face may take too: module paths.
-const OF_HOST: &[&str] = &["access::view", "hostname", "identity", "names", "view::contract"];
+const OF_HOST: &[&str] =
+    &["access::view", "hex", "hostname", "identity", "names", "view::contract"];
 
 /// Crates that are pure from their roof on. Which others they take, their manifests say.
 const WHOLE: &[&str] = &["graph", "cypher"];
@@ -27,6 +28,7 @@ const CRATES: &[&str] = &[
     "wellspring_graph",
     "wellspring_json",
     "wellspring_types",
+    "zeroize",
 ];
 
 /// Parts of other crates that one crate's pure part may take.

@@ -1,5 +1,6 @@
 //! What is stored of secrets: hashes, which are themselves never shown.
 
+use crate::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -77,29 +78,15 @@ impl fmt::Debug for SecretDigest {
 impl Serialize for SecretDigest {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut hex = String::with_capacity(64);
-        for byte in self.0 {
-            hex.extend(
-                [byte >> 4, byte & 15]
-                    .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
-            );
-        }
+        hex::push(&mut hex, &self.0);
         to.serialize_str(&hex)
     }
 }
 
 impl<'de> Deserialize<'de> for SecretDigest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SecretDigest, D::Error> {
-        let hex = String::deserialize(from)?;
-        let mut digest = [0; 32];
-        let digit = |byte: u8| (byte as char).to_digit(16);
-        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(de::Error::custom("not 64 hexadecimal digits"));
-        }
-        for (byte, two) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-            *byte =
-                two.iter().filter_map(|&b| digit(b)).fold(0, |sum, digit| sum << 4 | digit as u8);
-        }
-        Ok(SecretDigest(digest))
+        let digest = hex::read(&String::deserialize(from)?).map(SecretDigest);
+        digest.ok_or_else(|| de::Error::custom("not 64 hexadecimal digits"))
     }
 }
 
