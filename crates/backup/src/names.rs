@@ -56,7 +56,6 @@ pub(crate) struct SegmentFileName<'a> {
     pub(crate) history: &'a str,
     /// Position of its first event.
     pub(crate) base: Position,
-    /// Number of bytes.
     pub(crate) bytes: u64,
     /// The checksum in its last record, 0 if it has none.
     pub(crate) anchor: u32,

@@ -6,7 +6,6 @@ use wellspring_host::clock::parse_rfc3339;
 /// When something expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Never.
     Never,
     /// Seconds from now.
     In(u64),

@@ -59,7 +59,6 @@ impl Login {
         }
     }
 
-    /// The token.
     pub(crate) fn token(&self) -> Zeroizing<String> {
         Zeroizing::new(self.token.clone())
     }

@@ -158,7 +158,6 @@ pub(crate) const CONSTRAINT_COLUMNS: [&str; 7] =
 enum SchemaList {
     /// Indexes, including those of constraints.
     Indexes,
-    /// Constraints.
     Constraints,
 }
 

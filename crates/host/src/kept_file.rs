@@ -17,7 +17,6 @@ pub enum FileCheck {
     Mended,
 }
 
-/// A check.
 type Check = Box<dyn FnOnce(Passed<'_>) -> io::Result<FileCheck> + Send>;
 
 /// A file to be checked.

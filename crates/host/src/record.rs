@@ -56,7 +56,6 @@ impl RequestRecord<'_> {
         self.ended_us.saturating_sub(self.started_us)
     }
 
-    /// The authenticated identity.
     fn authenticated(&self) -> &Identity {
         match self.caller {
             Some(Caller::Known(identity)) => identity,

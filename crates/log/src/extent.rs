@@ -167,7 +167,6 @@ pub struct SegmentSlice {
 enum SliceSource {
     /// The file, as reads of the log see it.
     File(Arc<dyn StorageFile>),
-    /// The device.
     Device(DeviceReader),
 }
 

@@ -48,7 +48,6 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// An empty line.
     pub(crate) const EMPTY: Line = Line { first: NONE, last: NONE };
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -70,7 +69,6 @@ impl Default for Line {
 /// Whether a waiter has been roused since it last registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// It is waiting.
     Waiting,
     /// It was roused, with this note.
     Roused(u64),

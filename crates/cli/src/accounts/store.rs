@@ -172,7 +172,6 @@ pub(super) enum AccountStore {
 }
 
 impl AccountStore {
-    /// All accounts.
     pub(super) fn accounts(&mut self) -> Result<Vec<AccountRow>, Failure> {
         match self {
             AccountStore::Server(server) => server.accounts(),
@@ -180,7 +179,6 @@ impl AccountStore {
         }
     }
 
-    /// One account.
     pub(super) fn account(&mut self, name: &AccountName) -> Result<AccountRow, Failure> {
         match self {
             AccountStore::Server(server) => server.account(name),
@@ -220,7 +218,6 @@ impl AccountStore {
         }
     }
 
-    /// Sets a password.
     pub(super) fn set_password(
         &mut self,
         name: &AccountName,
@@ -269,7 +266,6 @@ impl AccountStore {
         }
     }
 
-    /// Revokes a key.
     pub(super) fn revoke_key(&mut self, id: &KeyId) -> Result<(), Failure> {
         match self {
             AccountStore::Server(server) => server.revoke_key(id),

@@ -144,7 +144,6 @@ impl Output {
         &mut *self.writer
     }
 
-    /// Writes bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.writer.write_all(bytes).map_err(|error| Failure::output(&self.name, &error))
     }

@@ -9,7 +9,6 @@ pub(crate) const RECORDED_AT: &str = "recorded_at";
 /// An event of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImportedEvent {
-    /// The event.
     pub(crate) event: Event,
     /// When another log recorded it, as the input has it.
     pub(crate) recorded_at: Option<String>,

@@ -289,14 +289,12 @@ pub(super) enum FiguresError {
     NoLabel {
         /// The figure.
         name: String,
-        /// The label.
         label: String,
     },
     /// The label of a figure has a wrong value.
     Value {
         /// The figure.
         name: String,
-        /// The value.
         value: String,
         /// The expected value.
         wanted: &'static str,

@@ -141,7 +141,6 @@ impl KafkaDestination {
         Arc::clone(&self.warnings)
     }
 
-    /// Describes the topic.
     fn describe(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
         let topic = cluster.topic(&self.topic)?;
         if topic.partitions < 1 {

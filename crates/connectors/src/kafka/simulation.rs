@@ -152,7 +152,6 @@ impl Bench {
         )
     }
 
-    /// An open destination.
     pub(super) fn opened(&self) -> (KafkaDestination, Option<Cursor>) {
         let mut destination = self.destination();
         let cursor = destination.open().unwrap();

@@ -7,7 +7,6 @@ use wellspring_log::AppendError;
 /// starts over from the cursors in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// A fault.
     Fault(Fault),
     /// The cursor in the log has changed: another server runs the source, or an append of this
     /// source with an unknown outcome has taken effect.

@@ -11,7 +11,6 @@ use crate::value::Value;
 pub(crate) enum Items {
     /// Of a list, from an index on.
     List(Value, usize),
-    /// Of a range.
     Range(Range),
     /// A value that is no list.
     Single(Value),

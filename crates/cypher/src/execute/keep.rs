@@ -17,14 +17,16 @@ pub(super) enum State {
     #[default]
     Nothing,
     /// Rows waiting for the others, and the pipeline's own slots.
-    Rows { rows: Vec<KeptRow>, own: Vec<Slot> },
+    Rows {
+        rows: Vec<KeptRow>,
+        own: Vec<Slot>,
+    },
     /// Rows seen so far.
     Seen(SeenRows),
     /// Number of rows still to skip or to pass.
     Remaining(u64),
     /// Rows to sort.
     Sorted(Sorted),
-    /// Groups.
     Groups(Groups),
 }
 

@@ -5,7 +5,6 @@ use crate::ir::{self, SchemaChange, SchemaTarget};
 use std::sync::Arc;
 use wellspring_graph::{GraphError, SchemaDefinition, SchemaKind, SchemaSubject, Transaction};
 
-/// Changes the schema.
 pub(crate) fn change_schema(change: &SchemaChange, transaction: &mut Transaction) -> Result<()> {
     match change {
         SchemaChange::Create { name, kind, on, label, keys, if_not_exists } => {

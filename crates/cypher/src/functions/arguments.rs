@@ -71,7 +71,6 @@ pub(super) fn unfit(function: &str, value: &Value, wanted: &str) -> Error {
     )
 }
 
-/// An integer.
 pub(super) fn integer(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(integer) => Ok(*integer),
@@ -88,7 +87,6 @@ pub(super) fn number(function: &str, value: &Value) -> Result<f64> {
     }
 }
 
-/// A string.
 pub(super) fn text<'a>(function: &str, value: &'a Value) -> Result<&'a Arc<str>> {
     match value {
         Value::String(text) => Ok(text),
@@ -96,7 +94,6 @@ pub(super) fn text<'a>(function: &str, value: &'a Value) -> Result<&'a Arc<str>>
     }
 }
 
-/// A list.
 pub(super) fn list<'a>(function: &str, value: &'a Value) -> Result<&'a [Value]> {
     match value {
         Value::List(items) => Ok(items),

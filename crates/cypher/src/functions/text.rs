@@ -109,7 +109,6 @@ fn trim(
 
 /// A set of characters, whose look-up takes constant time.
 enum CharacterSet<'a> {
-    /// Blanks.
     Blanks,
     /// The characters of a short text.
     Few(&'a str),

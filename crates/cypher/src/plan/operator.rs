@@ -9,7 +9,6 @@ use crate::ir::{
 };
 use crate::procedure::Procedure;
 
-/// A query's plan.
 pub(crate) struct QueryPlan {
     /// The branches of a union, in order, each with the slots of its result.
     pub(crate) branches: Vec<(Pipeline, Option<Vec<Slot>>)>,
@@ -17,11 +16,9 @@ pub(crate) struct QueryPlan {
     pub(crate) distinct: bool,
 }
 
-/// A subquery's plan.
 pub(crate) struct SubqueryPlan {
     /// How its rows become a value.
     pub(crate) kind: SubqueryKind,
-    /// The query.
     pub(crate) query: QueryPlan,
 }
 
@@ -34,7 +31,6 @@ pub(crate) struct Pipeline {
     pub(crate) states: usize,
 }
 
-/// One operator.
 pub(crate) enum Operator {
     /// Binds a slot to each node in turn.
     Scan(Scan),
@@ -51,15 +47,9 @@ pub(crate) enum Operator {
     /// Passes rows for which it is true.
     Filter(Expression),
     /// Binds a slot to each element of a list in turn.
-    Unwind {
-        /// The list.
-        list: Expression,
-        /// The slot.
-        variable: Slot,
-    },
+    Unwind { list: Expression, variable: Slot },
     /// The rows of the inner pipeline, or the row itself with nulls.
     Optional {
-        /// The inner pipeline.
         inner: Pipeline,
         /// The slots set to null if it produces no row.
         introduced: Vec<Slot>,
@@ -68,7 +58,6 @@ pub(crate) enum Operator {
     Compute(Vec<ProjectionItem>),
     /// Binds a slot to a count that the graph maintains.
     StoredCount {
-        /// The slot.
         slot: Slot,
         /// The objects counted.
         counted: StoredCount,
@@ -79,7 +68,6 @@ pub(crate) enum Operator {
     Distinct {
         /// The columns to compare.
         columns: Vec<Slot>,
-        /// Its state number.
         state: usize,
     },
     /// Sorts rows.
@@ -88,21 +76,18 @@ pub(crate) enum Operator {
     Skip {
         /// Number of rows.
         count: Expression,
-        /// Its state number.
         state: usize,
     },
     /// Ends after this many rows.
     Limit {
         /// Number of rows.
         count: Expression,
-        /// Its state number.
         state: usize,
     },
     /// A barrier: rows pass only after all have arrived.
     Eager {
         /// Slots read after it.
         keep: Vec<Slot>,
-        /// Its state number.
         state: usize,
     },
     /// `CREATE`
@@ -119,7 +104,6 @@ pub(crate) enum Operator {
     Foreach {
         /// The slot of the element.
         variable: Slot,
-        /// The list.
         list: Expression,
         /// The updates for each element.
         updates: Pipeline,
@@ -213,7 +197,6 @@ impl JoinKey {
 
 /// The source of a node scan.
 pub(crate) enum ScanSource {
-    /// All.
     All,
     /// Those with a label.
     Label(Arc<str>),
@@ -226,11 +209,9 @@ pub(crate) enum ScanSource {
 
 /// A label, a property and its values.
 pub(crate) struct Seek {
-    /// The label.
     pub(crate) label: Arc<str>,
     /// The property.
     pub(crate) key: Arc<str>,
-    /// The values.
     pub(crate) wanted: SoughtValue,
 }
 
@@ -253,7 +234,6 @@ pub(crate) struct RelationshipScan {
 
 /// The source of a relationship scan.
 pub(crate) enum RelationshipSource {
-    /// All.
     All,
     /// Those of a type.
     Types(Vec<Arc<str>>),
@@ -292,7 +272,6 @@ pub(crate) struct Connection {
 
 /// A step of a pattern.
 pub(crate) struct Expand {
-    /// The connection.
     pub(crate) connection: Connection,
     /// Whether the relationship is bound, so that only its ends are matched.
     pub(crate) bound: bool,
@@ -300,11 +279,9 @@ pub(crate) struct Expand {
 
 /// A chain of steps.
 pub(crate) struct ExpandVariable {
-    /// The connection.
     pub(crate) connection: Connection,
     /// Whether the list is bound.
     pub(crate) bound: bool,
-    /// Its length.
     pub(crate) length: Length,
     /// The properties of every relationship.
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
@@ -320,9 +297,7 @@ pub(crate) struct ExpandVariable {
 pub(crate) struct ShortestPath {
     /// The connection; both ends are bound.
     pub(crate) connection: Connection,
-    /// One or all.
     pub(crate) which: Shortest,
-    /// Its length.
     pub(crate) length: Length,
     /// Whether the result is one relationship instead of a list.
     pub(crate) single: bool,
@@ -352,7 +327,6 @@ pub(crate) struct Aggregation {
     pub(crate) keys: Vec<ProjectionItem>,
     /// The aggregations with their slots and arguments.
     pub(crate) aggregates: Vec<Accumulation>,
-    /// Its state number.
     pub(crate) state: usize,
 }
 
@@ -372,13 +346,11 @@ pub(crate) struct Accumulation {
 
 /// Sorting of all rows, or selection of the first ones.
 pub(crate) struct SortOperator {
-    /// The sort keys.
     pub(crate) keys: Vec<SortKey>,
     /// Slots read after it.
     pub(crate) keep: Vec<Slot>,
     /// Only the first rows are needed: the counts of `SKIP` and `LIMIT`.
     pub(crate) top: Option<(Option<Expression>, Expression)>,
-    /// Its state number.
     pub(crate) state: usize,
 }
 
@@ -395,17 +367,13 @@ pub(crate) struct Creation {
 
 /// A new node.
 pub(crate) struct CreateNode {
-    /// Its slot.
     pub(crate) slot: Slot,
-    /// Its labels.
     pub(crate) labels: Vec<Arc<str>>,
-    /// Its properties.
     pub(crate) properties: Properties,
 }
 
 /// A new relationship.
 pub(crate) struct CreateRelationship {
-    /// Its slot.
     pub(crate) slot: Slot,
     /// Its type.
     pub(crate) kind: Arc<str>,
@@ -413,15 +381,12 @@ pub(crate) struct CreateRelationship {
     pub(crate) from: Slot,
     /// Its end node.
     pub(crate) to: Slot,
-    /// Its properties.
     pub(crate) properties: Properties,
 }
 
 /// A call of a procedure.
 pub(crate) struct ProcedureCall {
-    /// The procedure.
     pub(crate) procedure: Arc<dyn Procedure>,
-    /// The arguments.
     pub(crate) arguments: Vec<Expression>,
     /// Its yielded columns and their slots.
     pub(crate) yields: Vec<(usize, Slot)>,

@@ -22,7 +22,6 @@ use crate::procedure::{Argument, ArgumentType, Procedures};
 /// clause is one, of 4 bytes. What the planner copies is in proportion.
 const MOST_CELLS: usize = 4_000_000;
 
-/// A lowered statement.
 pub(super) struct LoweredStatement {
     pub(super) statement: Statement,
     /// The parameters it reads.

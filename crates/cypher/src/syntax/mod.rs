@@ -40,7 +40,6 @@ const DEEP_STACK: usize = 64 << 20;
 
 /// A statement, and whether its expressions are so deep that walks need [`with_stack`].
 pub(crate) struct ParsedStatement {
-    /// The statement.
     pub(crate) statement: Statement,
     /// The parameters it reads.
     pub(crate) parameters: Vec<Arc<str>>,
@@ -53,7 +52,6 @@ pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
     if deep { stacker::grow(DEEP_STACK, run) } else { run() }
 }
 
-/// Parses a text.
 pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<ParsedStatement> {
     guard::check_length(text)?;
     let tokens = scan::tokens(text);

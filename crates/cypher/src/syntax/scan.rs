@@ -10,7 +10,6 @@ pub(super) enum TokenKind {
     Word,
     /// A name in backticks.
     Quoted,
-    /// A number.
     Number,
     /// A string literal.
     String,

@@ -148,7 +148,6 @@ impl Amounts {
         self.fractions.2 += nanoseconds as f64 * fraction;
     }
 
-    /// The total.
     pub(super) fn total(self) -> Result<Duration> {
         let (months, days, nanoseconds) = self.whole;
         let whole = duration(months, days, nanoseconds)?;

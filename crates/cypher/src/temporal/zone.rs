@@ -6,7 +6,6 @@ use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, civil};
 use std::sync::{Arc, LazyLock};
 
-/// The bundled rules.
 static RULES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// A time zone.
@@ -18,7 +17,6 @@ pub(super) enum Zone {
     Named { name: Arc<str>, rules: TimeZone, preferred: Option<i32> },
 }
 
-/// UTC.
 pub(super) const UTC: Zone = Zone::Offset(0);
 
 impl Zone {

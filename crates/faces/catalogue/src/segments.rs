@@ -21,7 +21,6 @@ fn id(text: &str, field: &'static str) -> Result<u32, Box<Problem>> {
     })
 }
 
-/// An item.
 pub(crate) static ITEM: Segment<ItemId> = Segment {
     name: "item",
     what: "Number of the item.",
@@ -29,7 +28,6 @@ pub(crate) static ITEM: Segment<ItemId> = Segment {
     read: |text| id(text, "item"),
 };
 
-/// A topic.
 pub(crate) static TOPIC: Segment<TopicId> = Segment {
     name: "topic",
     what: "Number of the topic.",
@@ -71,7 +69,6 @@ pub(crate) static WORD: Segment<String> = Segment {
     },
 };
 
-/// An order.
 pub(crate) static ORDER: Segment<(ItemId, OrderNumber)> = Segment {
     name: "order",
     what: "Id of the order: number of the item, a dash, number of the order.",

@@ -12,7 +12,6 @@ use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::Problem;
 
-/// The node.
 pub(super) static NODE: Segment<NodeName> = Segment {
     name: "node",
     what: "Name of the node.",

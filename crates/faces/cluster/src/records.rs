@@ -14,7 +14,6 @@ use wellspring_log::AppendError;
 /// Largest piece, in bytes: a single event may be large.
 const MAX_PIECE_BYTES: usize = 64 << 20;
 
-/// The log.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",
     what: "Name of the log.",

@@ -132,12 +132,10 @@ const SOURCE: [FigureOf; 8] = [
 ];
 
 impl ReportFigures<'_> {
-    /// Of sinks.
     pub(crate) fn sinks(&self) -> Vec<Family> {
         self.families(&SINK, "sink")
     }
 
-    /// Of sources.
     pub(crate) fn sources(&self) -> Vec<Family> {
         self.families(&SOURCE, "source")
     }

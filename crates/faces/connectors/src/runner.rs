@@ -67,7 +67,6 @@ impl Definition {
 pub(crate) struct Runner {
     /// The revision of its definition.
     pub(crate) revision: Position,
-    /// Its status.
     pub(crate) status: Arc<Status>,
     /// A source of warnings, if it has any.
     pub(crate) warnings: Option<Arc<KafkaWarnings>>,

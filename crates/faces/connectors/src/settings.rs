@@ -43,7 +43,6 @@ impl FromStr for ConnectorTables {
 /// A connector defined by the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfiguredConnector {
-    /// Its key.
     pub(crate) key: ConnectorKey,
     /// Its definition as stored.
     pub(crate) definition: Value,

@@ -6,7 +6,6 @@ use wellspring_types::Event;
 /// The amount of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Its name.
     pub(crate) name: &'static str,
     /// Courses defined.
     pub(crate) courses: u64,

@@ -57,7 +57,6 @@ pub(crate) enum RecordedTimes {
     /// It is kept in the metadata as `recorded_at`, unless the event has metadata of that name.
     #[default]
     Metadata,
-    /// It is dropped.
     Dropped,
 }
 

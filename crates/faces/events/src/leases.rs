@@ -56,7 +56,6 @@ pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answe
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
-/// A requested lease.
 struct LeaseRequest<'a> {
     name: &'a str,
     holder: &'a str,

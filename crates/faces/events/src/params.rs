@@ -65,7 +65,6 @@ pub(super) static CONFIRM: Param<Text> =
 /// Most types or tags on a page.
 pub(crate) const MAX_TERMS: u64 = 10_000;
 
-/// A position.
 pub(super) static POSITION: Segment<Position> = Segment {
     name: "position",
     what: "Position of the event, from 1.",

@@ -114,7 +114,6 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
 
-/// One subscriber.
 struct Subscriber {
     subscription: Subscription,
     log: Log,

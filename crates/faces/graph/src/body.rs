@@ -14,7 +14,6 @@ use wellspring_host::wire::json::{is_wide, without_mark};
 /// A statement as a client sends it.
 #[derive(Debug)]
 pub(crate) struct StatementText {
-    /// Its text.
     pub(crate) text: String,
     /// Parameters by name.
     pub(crate) parameters: Parameters,

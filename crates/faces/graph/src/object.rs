@@ -12,7 +12,6 @@ pub(crate) trait ObjectKind {
     const EXPECTED: &'static str;
 }
 
-/// An object.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de> + ObjectKind> Deserialize<'de> for Object<T> {

@@ -46,7 +46,6 @@ pub(crate) enum NotOpen {
 /// A transaction borrowed by a request. Dropped without having been put back, it is rolled back.
 pub(crate) struct BorrowedTransaction {
     transactions: Arc<OpenTransactions>,
-    /// Its id.
     pub(crate) id: u64,
     transaction: Option<Box<Transaction>>,
     /// It has been put back, and another request may be using it.

@@ -274,7 +274,6 @@ pub(crate) enum TransactionEnd {
 
 /// A transaction to execute statements in, and its fate after them.
 pub(crate) struct BegunTransaction {
-    /// The transaction.
     pub(crate) transaction: Transaction,
     /// What becomes of it.
     pub(crate) end: TransactionEnd,

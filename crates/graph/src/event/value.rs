@@ -53,7 +53,6 @@ pub(crate) fn put_json(out: &mut String, value: &Value) {
     }
 }
 
-/// Reads a value.
 pub(super) fn read_value(json: &mut Json<'_>) -> Result<Value, EventFault> {
     if json.kind()? != Kind::List {
         return read_scalar(json);

@@ -209,7 +209,6 @@ impl Graph {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// A new id.
     pub(crate) fn new_node_id(&self) -> Option<NodeId> {
         loop {
             let id = NodeId::new(take_number(&self.shared.next_node)?)?;
@@ -219,7 +218,6 @@ impl Graph {
         }
     }
 
-    /// A new id.
     pub(crate) fn new_relationship_id(&self) -> Option<RelationshipId> {
         loop {
             let id = RelationshipId::new(take_number(&self.shared.next_relationship)?)?;

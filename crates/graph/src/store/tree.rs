@@ -287,7 +287,6 @@ impl<const N: usize> TreeBuilder<N> {
         Some(())
     }
 
-    /// The finished tree.
     pub(crate) fn finish(mut self) -> Tree<N> {
         self.leaf.shrink_to_fit();
         let first = self.leaf.first().copied().unwrap_or([0; N]);

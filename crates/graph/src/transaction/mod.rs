@@ -51,7 +51,6 @@ enum Access {
 pub(crate) struct Writes {
     pub(crate) nodes: BTreeSet<NodeId>,
     pub(crate) relationships: BTreeSet<RelationshipId>,
-    /// Deleted relationships.
     pub(crate) deleted: BTreeMap<RelationshipId, Relationship>,
     pub(crate) created_items: Vec<SchemaDefinition>,
     pub(crate) dropped_items: Vec<Arc<str>>,

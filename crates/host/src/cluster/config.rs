@@ -102,7 +102,6 @@ section! {
 /// The identity of a node of a cluster, from its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeIdentity {
-    /// Its name.
     pub(crate) name: NodeName,
     /// Its URL for others.
     pub(crate) url: String,

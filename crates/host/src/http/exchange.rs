@@ -114,7 +114,6 @@ impl Exchange {
         self.refusal.as_ref().map(|(stage, _)| *stage)
     }
 
-    /// The refusal.
     pub(super) fn refusal(&self) -> Option<&Problem> {
         self.refusal.as_ref().map(|(_, problem)| &**problem)
     }

@@ -99,7 +99,6 @@ impl FollowerRefusal {
 /// How the content of a forwarded request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyEnd {
-    /// It is whole.
     Whole,
     /// Its client is gone; this is the received part.
     BrokenOff,

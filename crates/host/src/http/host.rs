@@ -48,7 +48,6 @@ pub struct Host {
     pub node: Arc<Node>,
     /// Authentication and authorization.
     pub access: Arc<Gate>,
-    /// The audit.
     pub(crate) audit: Audit,
     /// Scheduled backups.
     pub(crate) backups: Arc<Backups>,

@@ -112,7 +112,6 @@ impl Producer {
 pub(crate) enum StreamPoll {
     /// A piece.
     Bytes(Bytes),
-    /// Its end.
     End,
     /// It was cut.
     Cut,

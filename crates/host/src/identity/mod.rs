@@ -92,7 +92,6 @@ pub(crate) static UNKNOWN: Identity =
     Identity { account: None, subject: None, method: Method::None };
 
 impl Identity {
-    /// Of an account.
     pub(crate) fn of_account(account: AccountName, method: Method) -> Identity {
         Identity { account: Some(account), subject: None, method }
     }

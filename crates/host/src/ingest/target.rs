@@ -25,7 +25,6 @@ pub const KNOWN: KnownParams = KnownParams { own: &[&TYPE, &TAG, &ACK], shared: 
 /// A parsed target.
 #[derive(Debug)]
 pub struct Target {
-    /// The log.
     pub(crate) log: Rc<str>,
     /// Type and tags of the events.
     pub(crate) template: EventTemplate,

@@ -40,7 +40,6 @@ pub(crate) struct HeadLimits {
 pub(crate) enum Framing {
     /// So many bytes.
     Length(u64),
-    /// Chunks.
     Chunked,
 }
 
@@ -87,7 +86,6 @@ pub(crate) enum HeadParse<P> {
     Foreign,
     /// A whole head.
     Whole {
-        /// Its request.
         request: ParsedRequest,
         /// Its length in bytes.
         used: usize,

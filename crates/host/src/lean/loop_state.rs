@@ -117,7 +117,6 @@ pub(crate) struct AnswerRecord {
 pub(crate) struct Tally {
     /// Answers counted by their forms, in all.
     pub(crate) prompt: u32,
-    /// All others.
     pub(crate) others: Vec<AnswerRecord>,
     /// Whether requests are logged, which needs more than counts.
     pub(crate) logs: bool,

@@ -69,7 +69,6 @@ pub(crate) struct Handover {
     pub(crate) handed_in: bool,
     /// The peer's address, if known.
     pub(crate) peer: Option<IpAddr>,
-    /// Counts the connection.
     pub(crate) open: CountedConnection,
 }
 

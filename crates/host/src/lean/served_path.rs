@@ -8,7 +8,6 @@ use crate::fast::{AnyFastPath, Varying};
 /// An active fast path.
 pub(crate) struct ServedPath<P> {
     pub(crate) path: Box<dyn AnyFastPath>,
-    /// Its forms.
     pub(crate) forms: Vec<EncodedForm>,
     /// The last head for it.
     pub(crate) repeat: Option<Repeat<P>>,

@@ -171,7 +171,6 @@ impl Reads {
         self.0.0.as_ref().filter(|(limits, _)| limits.counts_reads())
     }
 
-    /// The payer.
     pub(crate) fn payer(&self) -> &Payer {
         &self.0
     }

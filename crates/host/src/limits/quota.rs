@@ -98,7 +98,6 @@ impl Quota {
         taken.map_err(|(what, wait)| self.refuse(what, wait))
     }
 
-    /// Charges bytes.
     pub(super) fn charge_bytes(&self, key: Key, bytes: u64, now_ns: u64) {
         if let Some(rate) = self.limits.bytes {
             self.standings.with(key, |standing| rate.charge(&mut standing.bytes, bytes, now_ns));

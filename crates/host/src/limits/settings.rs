@@ -96,7 +96,6 @@ section! {
 /// The limits of one client, an address or an account; `None`: unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClient {
-    /// Requests.
     pub(crate) requests: Option<Rate>,
     /// Bytes of bodies received and of answers sent.
     pub(crate) bytes: Option<Rate>,

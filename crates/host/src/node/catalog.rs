@@ -39,7 +39,6 @@ enum Incarnation {
 /// A change of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CatalogChange {
-    /// It is created.
     Create,
     /// It is dropped.
     Drop,

@@ -16,10 +16,8 @@ pub(super) const DROP_PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) log: Log,
-    /// Its incarnation.
     pub(super) incarnation: u64,
     pub(super) batching: Arc<Mutex<Batching>>,
-    /// Its views.
     pub(super) views: Arc<LogViews>,
 }
 
@@ -29,7 +27,6 @@ pub(super) enum Batching {
     /// None yet.
     #[default]
     Idle,
-    /// This one.
     Started(Batcher),
     /// Stopped. Its last figures remain.
     Closed(Option<Batcher>),

@@ -68,7 +68,6 @@ impl RowsState {
         self.judged
     }
 
-    /// The cursor.
     pub(crate) fn cursor(&self) -> &Cursor {
         &self.cursor
     }

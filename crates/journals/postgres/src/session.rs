@@ -91,7 +91,6 @@ impl Session {
         self.warnings.count.load(Ordering::Relaxed)
     }
 
-    /// The last warning.
     pub(crate) fn last_warning(&self) -> Option<String> {
         self.warnings.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

@@ -18,7 +18,6 @@ const BATCH_OVERHEAD: usize = 61;
 /// Records of one partition are sent in batches of about this size, as by the client.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// A topic.
 pub(super) struct Topic {
     id: [u8; 16],
     partitions: Vec<Partition>,

@@ -13,7 +13,6 @@ pub(super) trait Contents {
     /// Position of the first event.
     fn base(&self) -> u64;
 
-    /// Number of events.
     fn events(&self) -> u32;
 
     /// Threshold for common tags.

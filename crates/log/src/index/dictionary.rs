@@ -141,7 +141,6 @@ impl Dictionary {
         IndexError::Damaged { what: self.what, offset }
     }
 
-    /// Number of terms.
     pub(super) fn terms(&self) -> u32 {
         self.blocks.items
     }

@@ -41,7 +41,6 @@ pub(super) struct IndexMemory {
 trait Part: Send + Sync + std::fmt::Debug {
     /// Whether it was used since the last call.
     fn take_used(&self) -> bool;
-    /// Drops the value.
     fn drop_value(&self);
 }
 

@@ -128,7 +128,6 @@ pub struct Terms {
 pub(crate) enum TermKind {
     /// Event types.
     Type,
-    /// Tags.
     Tag,
 }
 

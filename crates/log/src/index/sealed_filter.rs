@@ -31,8 +31,11 @@ pub(super) struct SealedFilter {
 pub(super) enum OpenFilter<'i> {
     /// In memory.
     Whole(Arc<Filter>),
-    /// In the file.
-    ByBlock { filter: &'i SealedFilter, file: &'i dyn ReadAt, keyed: &'i Keyed },
+    ByBlock {
+        filter: &'i SealedFilter,
+        file: &'i dyn ReadAt,
+        keyed: &'i Keyed,
+    },
 }
 
 impl OpenFilter<'_> {

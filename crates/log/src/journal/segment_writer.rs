@@ -48,7 +48,6 @@ pub(crate) struct SegmentWriter {
 pub(crate) struct Resume {
     /// Base of the segment.
     pub(crate) base: Position,
-    /// Its salt.
     pub(crate) salt: u64,
     /// Offset after the last valid batch.
     pub(crate) end: u64,

@@ -36,7 +36,6 @@ pub(crate) struct Run {
 /// The owner of the index file with which this run was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexOwner {
-    /// This run.
     Run,
     /// The file was replaced or removed: a larger run has an index for these segments, and only
     /// older readers still hold this run.

@@ -53,7 +53,6 @@ pub(crate) struct Gathering {
 pub(crate) struct InFlight {
     pub(crate) first: Position,
     pub(crate) last: Position,
-    /// Its segment.
     pub(crate) segment_base: Position,
     /// Offset after it in that segment.
     pub(crate) end: u64,

@@ -25,7 +25,6 @@ pub(crate) enum Judgement {
     Allowed,
     /// A request with its key, or an event with one of its ids, is at this position.
     SeenBefore(Position),
-    /// It is refused.
     Refused(AppendError),
 }
 

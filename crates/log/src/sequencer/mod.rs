@@ -111,7 +111,6 @@ pub(crate) struct Sequencer {
     pub(crate) committer: Mutex<Committer>,
     /// The thread that commits when no caller does.
     pub(crate) journal_thread: OnceLock<Thread>,
-    /// Wakes it.
     pub(crate) journal_waker: JournalWaker,
     pub(crate) closing: AtomicBool,
 }

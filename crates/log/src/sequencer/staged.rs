@@ -54,7 +54,6 @@ pub(crate) struct StagedMark {
 
 /// The staged state.
 pub(crate) struct Staging {
-    /// The next position.
     pub(crate) next: Position,
     /// Recording times never decrease along positions.
     pub(crate) recorded_at_us: u64,

@@ -46,7 +46,6 @@ sections! {
 /// The effective configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// All settings.
     pub(crate) settings: Settings,
     /// For faults found later, when files and addresses are opened.
     pub(crate) origins: Origins,

@@ -24,7 +24,6 @@ pub(crate) enum ColumnType {
     Empty,
     /// Each cell is a number as JSON would print it.
     Number,
-    /// Text.
     Text,
     /// Numbers of any form that JSON has, by `--number`.
     DeclaredNumber,

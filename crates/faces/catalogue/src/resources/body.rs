@@ -104,7 +104,6 @@ pub(super) fn read_order(body: &[u8]) -> ReadResult<(ItemId, u32)> {
     })
 }
 
-/// A topic's name.
 pub(super) fn read_topic_name(body: &[u8]) -> ReadResult<String> {
     document(body, |cursor| {
         let start = cursor.at();

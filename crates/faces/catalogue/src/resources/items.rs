@@ -207,7 +207,6 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
 /// Why a page ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageEnd {
-    /// It is full.
     Full,
     /// There are no more items.
     Last,

@@ -6,7 +6,6 @@ use crate::view::{
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::{push_string, push_u64};
 
-/// An item.
 pub(crate) fn item_json(state: &State, id: ItemId, item: &Item) -> Vec<u8> {
     let mut out = Vec::with_capacity(320 + item.name.len() + item.description.len());
     push_item(&mut out, state, id, item);

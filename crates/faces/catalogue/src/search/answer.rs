@@ -19,7 +19,6 @@ use wellspring_host::view::Live;
 use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem};
 
-/// A search request.
 struct SearchRequest {
     query: Query,
     topic: Option<TopicId>,

@@ -41,8 +41,10 @@ pub(super) enum IndexState {
     /// There is no view yet.
     NoView,
     /// It is being built.
-    Building { indexed: usize, items: usize },
-    /// It is ready.
+    Building {
+        indexed: usize,
+        items: usize,
+    },
     Ready(ViewIndex),
     /// The engine has failed; the index is being rebuilt.
     Failed(String),

@@ -88,7 +88,6 @@ pub(crate) struct ItemChanges {
 pub(crate) enum Outcome {
     /// Added or renamed, or already as requested.
     Topic(TopicId),
-    /// Added.
     Added(ItemId),
     /// Changed.
     Item(ItemId),

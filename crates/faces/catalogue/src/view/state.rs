@@ -82,7 +82,6 @@ impl State {
         self.items.get_mut(place(id)?).map(|item| &mut **item)
     }
 
-    /// A topic.
     pub(crate) fn topic(&self, id: TopicId) -> Option<&Topic> {
         self.topics.get(place(id)?)
     }

@@ -112,7 +112,6 @@ fn query_document(query: &Query) -> Value {
     serde_json::from_slice(&out).unwrap_or_default()
 }
 
-/// A required string.
 fn required(field: &str, text: Option<&String>) -> Result<String, FieldFault> {
     match text {
         None => fault(field, "is missing"),

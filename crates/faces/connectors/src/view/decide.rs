@@ -14,16 +14,13 @@ pub(crate) const MAX_SKIPS: usize = 10_000;
 /// A command about one connector.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
-    /// The connector.
     pub(crate) key: ConnectorKey,
-    /// The action.
     pub(crate) action: Action,
 }
 
 /// An action on a connector.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// Define it.
     Define {
         /// Its document.
         definition: Value,
@@ -34,12 +31,10 @@ pub(crate) enum Action {
         /// The start of a new sink.
         start: StartPoint,
     },
-    /// Remove it.
     Remove {
         /// Whether it is still in the configuration, from which it then must be removed.
         is_configured: bool,
     },
-    /// Pause it.
     Pause,
     /// Resume or restart it.
     Resume,

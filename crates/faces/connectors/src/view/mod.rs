@@ -21,13 +21,11 @@ use wellspring_types::Query;
 pub(crate) struct Folded(Mutex<Connectors>);
 
 impl Folded {
-    /// Reads it.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Connectors) -> T) -> T {
         look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The view.
 pub(crate) struct ConnectorView(Arc<Folded>);
 
 impl View for ConnectorView {

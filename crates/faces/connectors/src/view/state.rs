@@ -32,7 +32,6 @@ impl ConnectorKind {
 /// The key of a connector. Its text, `sink:orders`, is the tag of its events.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectorKey {
-    /// Its kind.
     pub(crate) kind: ConnectorKind,
     /// Its name, among those of its kind.
     pub(crate) name: String,

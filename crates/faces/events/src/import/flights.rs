@@ -19,7 +19,6 @@ const ROOM_BYTES: usize = 32 << 20;
 
 /// Instructions for a chunk, in the order of the content.
 pub(super) enum ChunkOrder {
-    /// It is new.
     Stage(Box<NewChunk>),
     /// An earlier import appended it: this many events from this position on.
     Pass(Position, u64, Waypoint),

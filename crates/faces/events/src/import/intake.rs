@@ -48,7 +48,6 @@ impl From<Box<Problem>> for Stop {
     }
 }
 
-/// A skipped line.
 pub(super) struct SkippedLine {
     /// Its number in the body, from 1.
     pub(super) line: u64,

@@ -34,9 +34,7 @@ pub(crate) struct GraphView {
 
 /// A transaction to commit, with its events.
 pub(crate) struct CommitTransaction {
-    /// The transaction.
     pub(crate) prepared: PreparedTransaction,
-    /// Its events.
     pub(crate) events: Vec<Event>,
     /// The number of failed staged commits when it began, if it began with a staged one: its basis
     /// may have failed since.

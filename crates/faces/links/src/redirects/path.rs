@@ -31,7 +31,6 @@ pub(crate) struct RedirectContext {
     pub(crate) view: Arc<ViewSlot<Links>>,
     /// Words that cannot be codes.
     pub(crate) is_reserved: fn(&str) -> bool,
-    /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// The keys that hash visitors.
     pub(crate) visitor_keys: Arc<VisitorKeys>,

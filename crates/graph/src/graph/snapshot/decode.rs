@@ -36,7 +36,6 @@ fn sound<T>(read: Option<T>, what: &'static str) -> Result<T, SnapshotFault> {
 }
 
 impl GraphReader {
-    /// Reads a block.
     pub(crate) fn read(&mut self, kind: u8, block: &[u8]) -> Result<(), SnapshotFault> {
         let mut input = Reader::new(block);
         if kind == HEAD {
