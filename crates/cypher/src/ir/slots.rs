@@ -36,132 +36,85 @@ pub fn replace_all(
     for_each_child_mut(expression, &mut |child| replace_all(child, replacement));
 }
 
-/// Calls `visit` for every expression directly in this one.
-pub fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
-    // Both walks visit the same children; this one only reads.
-    match expression {
-        Expression::Property(a, _)
-        | Expression::Unary(_, a)
-        | Expression::HasLabels(a, _)
-        | Expression::HasType(a, _) => {
-            visit(a);
-        }
-        Expression::Index(a, b) | Expression::Binary(_, a, b) => {
-            visit(a);
-            visit(b);
-        }
-        Expression::Slice(list, from, to) => {
-            visit(list);
-            from.iter().chain(to).for_each(|bound| visit(bound));
-        }
-        Expression::List(items) | Expression::Function(_, items) => items.iter().for_each(visit),
-        Expression::Map(entries) => entries.iter().for_each(|(_, value)| visit(value)),
-        Expression::MapProjection(subject, items) => {
-            visit(subject);
-            for item in items {
-                if let MapProjectionItem::Entry(_, value) = item {
-                    visit(value);
+/// Defines a walk over the expressions directly in one, by reference or by mutable reference.
+macro_rules! child_walk {
+    ($(#[$what:meta])* $visibility:vis fn $name:ident, $iter:ident $(, $mutable:tt)?) => {
+        $(#[$what])*
+        $visibility fn $name(
+            expression: &$($mutable)? Expression,
+            visit: &mut dyn FnMut(&$($mutable)? Expression),
+        ) {
+            match expression {
+                Expression::Property(a, _)
+                | Expression::Unary(_, a)
+                | Expression::HasLabels(a, _)
+                | Expression::HasType(a, _) => {
+                    visit(a);
                 }
+                Expression::Index(a, b) | Expression::Binary(_, a, b) => {
+                    visit(a);
+                    visit(b);
+                }
+                Expression::Slice(list, from, to) => {
+                    visit(list);
+                    from.$iter().chain(to).for_each(|bound| visit(bound));
+                }
+                Expression::List(items) | Expression::Function(_, items) => {
+                    items.$iter().for_each(visit);
+                }
+                Expression::Map(entries) => entries.$iter().for_each(|(_, value)| visit(value)),
+                Expression::MapProjection(subject, items) => {
+                    visit(subject);
+                    for item in items {
+                        if let MapProjectionItem::Entry(_, value) = item {
+                            visit(value);
+                        }
+                    }
+                }
+                Expression::Comparison(first, rest) => {
+                    visit(first);
+                    rest.$iter().for_each(|(_, next)| visit(next));
+                }
+                Expression::Case(case) => {
+                    case.subject.$iter().for_each(&mut *visit);
+                    for (when, then) in case.alternatives.$iter() {
+                        visit(when);
+                        visit(then);
+                    }
+                    case.otherwise.$iter().for_each(visit);
+                }
+                Expression::ListComprehension(comprehension) => {
+                    visit(&$($mutable)? comprehension.list);
+                    let parts = comprehension.predicate.$iter().chain(comprehension.result.$iter());
+                    parts.for_each(visit);
+                }
+                Expression::Quantifier(quantifier) => {
+                    visit(&$($mutable)? quantifier.list);
+                    visit(&$($mutable)? quantifier.predicate);
+                }
+                Expression::Reduce(reduce) => {
+                    visit(&$($mutable)? reduce.initial);
+                    visit(&$($mutable)? reduce.list);
+                    visit(&$($mutable)? reduce.step);
+                }
+                Expression::Null
+                | Expression::Boolean(_)
+                | Expression::Integer(_)
+                | Expression::Float(_)
+                | Expression::String(_)
+                | Expression::Parameter(_)
+                | Expression::Variable(_)
+                | Expression::Subquery(_) => {}
             }
         }
-        Expression::Comparison(first, rest) => {
-            visit(first);
-            rest.iter().for_each(|(_, next)| visit(next));
-        }
-        Expression::Case(case) => {
-            case.subject.iter().for_each(&mut *visit);
-            for (when, then) in &case.alternatives {
-                visit(when);
-                visit(then);
-            }
-            case.otherwise.iter().for_each(visit);
-        }
-        Expression::ListComprehension(comprehension) => {
-            visit(&comprehension.list);
-            let parts = comprehension.predicate.iter().chain(&comprehension.result);
-            parts.for_each(visit);
-        }
-        Expression::Quantifier(quantifier) => {
-            visit(&quantifier.list);
-            visit(&quantifier.predicate);
-        }
-        Expression::Reduce(reduce) => {
-            visit(&reduce.initial);
-            visit(&reduce.list);
-            visit(&reduce.step);
-        }
-        Expression::Null
-        | Expression::Boolean(_)
-        | Expression::Integer(_)
-        | Expression::Float(_)
-        | Expression::String(_)
-        | Expression::Parameter(_)
-        | Expression::Variable(_)
-        | Expression::Subquery(_) => {}
-    }
+    };
 }
 
-fn for_each_child_mut(expression: &mut Expression, visit: &mut dyn FnMut(&mut Expression)) {
-    match expression {
-        Expression::Property(a, _)
-        | Expression::Unary(_, a)
-        | Expression::HasLabels(a, _)
-        | Expression::HasType(a, _) => {
-            visit(a);
-        }
-        Expression::Index(a, b) | Expression::Binary(_, a, b) => {
-            visit(a);
-            visit(b);
-        }
-        Expression::Slice(list, from, to) => {
-            visit(list);
-            from.iter_mut().chain(to).for_each(|bound| visit(bound));
-        }
-        Expression::List(items) | Expression::Function(_, items) => {
-            items.iter_mut().for_each(visit);
-        }
-        Expression::Map(entries) => entries.iter_mut().for_each(|(_, value)| visit(value)),
-        Expression::MapProjection(subject, items) => {
-            visit(subject);
-            for item in items {
-                if let MapProjectionItem::Entry(_, value) = item {
-                    visit(value);
-                }
-            }
-        }
-        Expression::Comparison(first, rest) => {
-            visit(first);
-            rest.iter_mut().for_each(|(_, next)| visit(next));
-        }
-        Expression::Case(case) => {
-            case.subject.iter_mut().for_each(&mut *visit);
-            for (when, then) in &mut case.alternatives {
-                visit(when);
-                visit(then);
-            }
-            case.otherwise.iter_mut().for_each(visit);
-        }
-        Expression::ListComprehension(comprehension) => {
-            visit(&mut comprehension.list);
-            let parts = comprehension.predicate.iter_mut().chain(&mut comprehension.result);
-            parts.for_each(visit);
-        }
-        Expression::Quantifier(quantifier) => {
-            visit(&mut quantifier.list);
-            visit(&mut quantifier.predicate);
-        }
-        Expression::Reduce(reduce) => {
-            visit(&mut reduce.initial);
-            visit(&mut reduce.list);
-            visit(&mut reduce.step);
-        }
-        Expression::Null
-        | Expression::Boolean(_)
-        | Expression::Integer(_)
-        | Expression::Float(_)
-        | Expression::String(_)
-        | Expression::Parameter(_)
-        | Expression::Variable(_)
-        | Expression::Subquery(_) => {}
-    }
+child_walk! {
+    /// Calls `visit` for every expression directly in this one.
+    pub fn for_each_child, iter
+}
+
+child_walk! {
+    fn for_each_child_mut, iter_mut, mut
 }
