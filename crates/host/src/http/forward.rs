@@ -152,7 +152,10 @@ impl ForLeader {
             };
             match after_doubt(attempt, doubt.as_deref())? {
                 Attempt::Answered(response) => return Ok(*response),
-                Attempt::InDoubt(why) => doubt = Some(why),
+                Attempt::InDoubt(why) => {
+                    debug_assert_eq!(repeat, Repeat::Safe, "no other request is repeated in doubt");
+                    doubt = Some(why);
+                }
                 Attempt::Nothing(why) => waits_for = if why.is_empty() { waits_for } else { why },
             }
             if Instant::now() >= deadline {
