@@ -77,7 +77,7 @@ impl View for Counters {
         Counters(Arc::default())
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&[ADDED], &[])
     }
 

@@ -56,7 +56,7 @@ impl LinksAt {
     pub fn catch_up(&mut self, log: &Log) -> Result<(), ReadError> {
         let snapshot = log.snapshot();
         let options = ReadOptions { after: Some(self.folded), ..ReadOptions::default() };
-        let mut events = snapshot.read(&Links::concern(), options);
+        let mut events = snapshot.read(&Links::query(), options);
         while let Some(record) = events.next()? {
             self.view.apply(&StoredEvent(record));
         }

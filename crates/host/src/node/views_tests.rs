@@ -30,12 +30,12 @@ impl View for Tally {
         Tally(Arc::default())
     }
 
-    fn begin(gate: &Arc<Mutex<()>>) -> Self {
+    fn with_context(gate: &Arc<Mutex<()>>) -> Self {
         drop(gate.lock());
         Tally::new()
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&[SEEN], &[])
     }
 

@@ -107,7 +107,7 @@ pub(super) fn raw(event: &Event) -> Append {
 impl View for Chain {
     const NAME: &'static str = "chain";
     const VERSION: u32 = 1;
-    const AFTER: ConditionStart = ConditionStart::OwnLast;
+    const CONDITION_START: ConditionStart = ConditionStart::OwnLast;
     type Folded = Version;
     type Staged = Staged;
     type Command = Command;
@@ -119,7 +119,7 @@ impl View for Chain {
         Chain::default()
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&[LINKED], &[])
     }
 
@@ -181,16 +181,16 @@ impl View for Chain {
         staged.links.retain(|link| link.ticket != ticket);
     }
 
-    fn came_to_nothing(staged: &mut Staged, ticket: Ticket) {
+    fn discarded(staged: &mut Staged, ticket: Ticket) {
         staged.fallen += 1;
         Chain::settle(staged, ticket);
     }
 
-    fn unstaged(staged: &Staged) -> Staged {
+    fn without_pending(staged: &Staged) -> Staged {
         Staged { fallen: staged.fallen, ..Staged::default() }
     }
 
-    fn is_told(refusal: &Refusal) -> bool {
+    fn is_final(refusal: &Refusal) -> bool {
         *refusal != Refusal::Overtaken
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Guard(Vec<u64>);
 impl Guard {
     /// The items of a view's condition.
     pub(super) fn of<V: View>(unless: &[QueryItem]) -> Guard {
-        match V::AFTER {
+        match V::CONDITION_START {
             ConditionStart::Folded => Guard::default(),
             ConditionStart::OwnLast => Guard(unless.iter().map(hash).collect()),
         }
@@ -151,7 +151,7 @@ impl<V: View> Live<V> {
                 }
                 End::Nothing => {
                     open.remove(at);
-                    V::came_to_nothing(staged, ticket);
+                    V::discarded(staged, ticket);
                 }
             }
         }

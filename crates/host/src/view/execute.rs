@@ -365,12 +365,12 @@ impl<V: View> Live<V> {
         command: &V::Command,
         refusal: V::Refusal,
     ) -> DecideOutcome<V> {
-        let Some(last) = deciding.open.last().filter(|_| V::is_told(&refusal)) else {
+        let Some(last) = deciding.open.last().filter(|_| V::is_final(&refusal)) else {
             return DecideOutcome::Refused(refusal);
         };
-        let unstaged = V::unstaged(&deciding.staged);
-        match V::decide(folded, &unstaged, &self.context, command) {
-            Err(refusal) if V::is_told(&refusal) => DecideOutcome::Refused(refusal),
+        let without_pending = V::without_pending(&deciding.staged);
+        match V::decide(folded, &without_pending, &self.context, command) {
+            Err(refusal) if V::is_final(&refusal) => DecideOutcome::Refused(refusal),
             Ok(_) | Err(_) => DecideOutcome::DependsOn(last.ticket),
         }
     }
@@ -382,10 +382,12 @@ impl<V: View> Live<V> {
         folded: &V::Folded,
         commands: &[V::Command],
     ) -> bool {
-        let unstaged = V::unstaged(&deciding.staged);
-        commands.iter().any(|command| match V::decide(folded, &unstaged, &self.context, command) {
-            Ok(decision) => !decision.events.is_empty(),
-            Err(_) => true,
+        let without_pending = V::without_pending(&deciding.staged);
+        commands.iter().any(|command| {
+            match V::decide(folded, &without_pending, &self.context, command) {
+                Ok(decision) => !decision.events.is_empty(),
+                Err(_) => true,
+            }
         })
     }
 }

@@ -62,7 +62,7 @@ enum FoldFault {
 pub(super) struct Folding<V> {
     view: V,
     position: Position,
-    concern: Arc<CompiledQuery>,
+    query: Arc<CompiledQuery>,
 }
 
 /// The message of a panic.
@@ -147,11 +147,11 @@ impl<V: View> Live<V> {
             catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log, &self.context)));
         let (view, position) = match read.unwrap_or_else(|panic| Err(describe(&*panic))) {
             Ok(Some(found)) => found,
-            Ok(None) => (V::begin(&self.context), 0),
+            Ok(None) => (V::with_context(&self.context), 0),
             Err(reason) => {
                 tracing::warn!(view = V::NAME, %reason, "a snapshot cannot be used; rebuilding \
                                                          the view");
-                (V::begin(&self.context), 0)
+                (V::with_context(&self.context), 0)
             }
         };
         self.snapshot_position.store(position, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl<V: View> Live<V> {
         let mut writer = lock(&self.writer);
         assert!(matches!(*writer, Writer::Unread), "a view begins once");
         let mut folding =
-            Folding { view, position, concern: Arc::new(CompiledQuery::new(&V::concern())) };
+            Folding { view, position, query: Arc::new(CompiledQuery::new(&V::query())) };
         // Before any other thread can fold: what it publishes then is later.
         folding.publish(self);
         *writer = Writer::At(folding);
@@ -307,7 +307,7 @@ impl<V: View> Folding<V> {
         let begun_us = live.clock.monotonic_us();
         let (mut applied, mut bytes) = (0, 0);
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
-        let mut events = snapshot.read_compiled(Arc::clone(&self.concern), options);
+        let mut events = snapshot.read_compiled(Arc::clone(&self.query), options);
         let mut published = self.position;
         while let Some(record) = events.next()? {
             if record.position() > end {

@@ -38,7 +38,7 @@ impl View for Fragile {
         Fragile(Arc::default())
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::all()
     }
 

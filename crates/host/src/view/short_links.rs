@@ -141,7 +141,7 @@ impl View for Links {
         Links::default()
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         let types = ["LinkCreated", "LinkChanged", "LinkDeleted"].map(str::to_owned).to_vec();
         Query { items: vec![QueryItem { types, tags: Vec::new() }] }
     }

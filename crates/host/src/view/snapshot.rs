@@ -157,7 +157,7 @@ impl SnapshotFile {
         fill(&mut input, &mut known)?;
         let position = Position::from_le_bytes(position);
         fits(log, position, u64::from_le_bytes(known))?;
-        let view = V::resume(context, &mut input).map_err(|fault| fault.to_string())?;
+        let view = V::restore(context, &mut input).map_err(|fault| fault.to_string())?;
         let (mut end, mut known) = ([0; 8], [0; 8]);
         fill(&mut input, &mut end)?;
         fill(&mut input, &mut known)?;

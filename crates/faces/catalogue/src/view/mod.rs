@@ -52,7 +52,7 @@ pub(crate) struct Catalogue {
 impl View for Catalogue {
     const NAME: &'static str = "catalogue";
     const VERSION: u32 = 1;
-    const AFTER: ConditionStart = ConditionStart::OwnLast;
+    const CONDITION_START: ConditionStart = ConditionStart::OwnLast;
 
     type Folded = Folded;
     type Staged = StagedChanges;
@@ -65,7 +65,7 @@ impl View for Catalogue {
         Catalogue { folded: Arc::default() }
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&TYPES, &[])
     }
 

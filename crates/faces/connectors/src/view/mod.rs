@@ -44,7 +44,7 @@ impl View for ConnectorView {
         ConnectorView(Arc::default())
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&event::TYPES, &[])
     }
 

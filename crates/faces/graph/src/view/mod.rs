@@ -79,7 +79,7 @@ impl GraphView {
 impl View for GraphView {
     const NAME: &'static str = "graph";
     const VERSION: u32 = 3;
-    const AFTER: ConditionStart = ConditionStart::OwnLast;
+    const CONDITION_START: ConditionStart = ConditionStart::OwnLast;
     type Folded = FoldedGraph;
     type Staged = StagedCommits;
     type Command = CommitTransaction;
@@ -92,11 +92,11 @@ impl View for GraphView {
         GraphView::of("", GraphFold::new())
     }
 
-    fn begin(log: &Box<str>) -> GraphView {
+    fn with_context(log: &Box<str>) -> GraphView {
         GraphView::of(log, GraphFold::new())
     }
 
-    fn resume(log: &Box<str>, input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
+    fn restore(log: &Box<str>, input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
         use wellspring_graph::SnapshotFault as Fault;
         let fold = GraphFold::decode(input).map_err(|fault| match fault {
             Fault::Io(error) => SnapshotFault::Io(error),
@@ -105,7 +105,7 @@ impl View for GraphView {
         Ok(GraphView::of(log, fold))
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(EVENT_TYPES, &[])
     }
 
@@ -197,15 +197,15 @@ impl View for GraphView {
         staged.forget(ticket);
     }
 
-    fn came_to_nothing(staged: &mut StagedCommits, ticket: Ticket) {
+    fn discarded(staged: &mut StagedCommits, ticket: Ticket) {
         staged.set_back(ticket);
     }
 
-    fn unstaged(staged: &StagedCommits) -> StagedCommits {
+    fn without_pending(staged: &StagedCommits) -> StagedCommits {
         staged.without_commits()
     }
 
-    fn is_told(refusal: &CommitRefusal) -> bool {
+    fn is_final(refusal: &CommitRefusal) -> bool {
         !matches!(refusal, CommitRefusal::Overtaken)
     }
 
@@ -216,6 +216,6 @@ impl View for GraphView {
     }
 
     fn decode(input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
-        GraphView::resume(&Box::default(), input)
+        GraphView::restore(&Box::default(), input)
     }
 }

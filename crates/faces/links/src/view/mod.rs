@@ -67,15 +67,15 @@ impl View for Links {
         Links::default()
     }
 
-    fn begin(context: &Context) -> Links {
+    fn with_context(context: &Context) -> Links {
         Links::with_rule(context.targets.clone())
     }
 
-    fn resume(context: &Context, input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
+    fn restore(context: &Context, input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
         snapshot::decode(input, context.targets.clone())
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         let types = [event::OPENED, event::CREATED, event::CHANGED, event::DELETED, event::CLICKED];
         Query::item(&types, &[])
     }

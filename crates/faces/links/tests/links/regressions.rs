@@ -147,16 +147,16 @@ fn a_target_is_judged_when_it_is_folded_and_again_by_the_rule_a_snapshot_is_read
         ("LinkChanged", "link:Yci", r#"{"url":"https://other.example/"}"#),
         ("LinkDeleted", "link:Yci", "{}"),
     ]);
-    let mut view = Links::begin(&context("example.com"));
+    let mut view = Links::with_context(&context("example.com"));
     for (entry, expected) in
         entries.iter().zip([Lookup::Refused, Lookup::Refused, Lookup::Found, Lookup::Deleted])
     {
         view.apply(entry);
         assert_eq!(lookup(&view), expected, "at position {}", entry.position);
         let bytes = encoded(&view);
-        let same = Links::resume(&context("example.com"), &mut &*bytes).expect("a snapshot");
+        let same = Links::restore(&context("example.com"), &mut &*bytes).expect("a snapshot");
         assert_eq!((lookup(&same), encoded(&same)), (expected, bytes.clone()));
-        let other = Links::resume(&context("other.example"), &mut &*bytes).expect("a snapshot");
+        let other = Links::restore(&context("other.example"), &mut &*bytes).expect("a snapshot");
         let turned = match expected {
             Lookup::Refused => Lookup::Found,
             Lookup::Found => Lookup::Refused,

@@ -57,7 +57,7 @@ impl View for Access {
         Access::default()
     }
 
-    fn concern() -> Query {
+    fn query() -> Query {
         Query::item(&event::TYPES, &[])
     }
 

@@ -112,7 +112,7 @@ pub trait View: Sized + Send + 'static {
     /// Version of the fold and of the snapshot format. A snapshot of another version is discarded.
     const VERSION: u32;
     /// The position after which a decision's append condition applies.
-    const AFTER: ConditionStart = ConditionStart::Folded;
+    const CONDITION_START: ConditionStart = ConditionStart::Folded;
 
     /// The folded state, shared with readers.
     type Folded: Send + Sync + 'static;
@@ -132,7 +132,7 @@ pub trait View: Sized + Send + 'static {
 
     /// An empty view under these rules of the server. The folded state is a function of the events
     /// and the rules.
-    fn begin(_context: &Self::Context) -> Self {
+    fn with_context(_context: &Self::Context) -> Self {
         Self::new()
     }
 
@@ -141,12 +141,12 @@ pub trait View: Sized + Send + 'static {
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
-    fn resume(_context: &Self::Context, input: &mut impl io::Read) -> Result<Self, SnapshotFault> {
+    fn restore(_context: &Self::Context, input: &mut impl io::Read) -> Result<Self, SnapshotFault> {
         Self::decode(input)
     }
 
     /// The events that the view folds.
-    fn concern() -> Query;
+    fn query() -> Query;
 
     /// The readers' side.
     fn folded(&self) -> &std::sync::Arc<Self::Folded>;
@@ -191,20 +191,20 @@ pub trait View: Sized + Send + 'static {
 
     /// Forgets the decisions of a ticket that had a position and were discarded, and everything
     /// that was built on them, even outside of decisions.
-    fn came_to_nothing(staged: &mut Self::Staged, ticket: Ticket) {
+    fn discarded(staged: &mut Self::Staged, ticket: Ticket) {
         Self::settle(staged, ticket);
     }
 
     /// The state without pending decisions. It retains whatever else `staged` records, such as how
     /// often decisions were discarded.
-    fn unstaged(_staged: &Self::Staged) -> Self::Staged {
+    fn without_pending(_staged: &Self::Staged) -> Self::Staged {
         Self::Staged::default()
     }
 
     /// Whether clients receive this refusal. If so, it must not depend on decisions that may still
     /// be discarded. A refusal that only makes the caller start over, such as "overtaken", is never
     /// sent, so it takes effect at once.
-    fn is_told(_refusal: &Self::Refusal) -> bool {
+    fn is_final(_refusal: &Self::Refusal) -> bool {
         true
     }
 
