@@ -113,7 +113,7 @@ pub(super) fn time(text: &str) -> Option<u64> {
     // Either all parts are separated by colons or none.
     if !compact.len().is_multiple_of(2)
         || compact.len() > 6
-        || (colons > 0 && colons != compact.len() / 2 - 1)
+        || (colons > 0 && colons + 1 != compact.len() / 2)
     {
         return None;
     }
@@ -240,4 +240,17 @@ fn like_a_date(date: &str, clock: &str) -> Option<Duration> {
         i128::from(nanoseconds),
     )
     .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn a_time_without_digits_is_no_time() {
+        for text in ["", ":", "::", ":.5"] {
+            assert_eq!(time(text), None, "{text:?}");
+        }
+        assert_eq!(time("21:40:32"), Some(78_032_000_000_000));
+    }
 }
