@@ -43,6 +43,8 @@ pub struct FaceTerms {
     pub kept: KeptTypes,
     /// The URLs by which clients know the server because of a face.
     pub own_urls: Vec<String>,
+    /// All settings of the server as a file of settings has them, for its admins; without secrets.
+    pub settings: String,
 }
 
 impl HostConfig {

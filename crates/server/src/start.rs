@@ -4,6 +4,7 @@ use crate::config::{Config, ServeArgs, Settings};
 use crate::faces;
 use crate::journal;
 use std::process::ExitCode;
+use wellspring_host::config::FaceTerms;
 use wellspring_host::log_lines;
 use wellspring_host::serve;
 use wellspring_host::serve::open::{OpenServer, open as open_host};
@@ -44,7 +45,7 @@ fn refuse(message: &str) -> ExitCode {
 /// # Errors
 /// A sentence about what cannot be opened.
 pub(crate) fn open(config: Config) -> Result<OpenServer, SetupError> {
-    let terms = config.face_terms();
+    let terms = FaceTerms { settings: config.to_toml(), ..config.face_terms() };
     let Settings { host, faces } = config.settings;
     let routes = faces::routes(host.http.dev_endpoints);
     let engine = journal::engine(&host.cluster)?;

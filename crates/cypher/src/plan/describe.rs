@@ -1,5 +1,5 @@
-//! What `EXPLAIN` shows of a plan: the operators as a tree, the last one at the root, under the names
-//! that Neo4j has for operators that do the same.
+//! What `EXPLAIN` shows of a plan: the operators as a tree, the last one at the root, under the
+//! names that Neo4j has for operators that do the same.
 
 use super::{
     Expand, Operator, Pipeline, QueryPlan, RelationshipScan, RelationshipSource, Scan, ScanSource,

@@ -6,7 +6,7 @@ import { tree } from "./json-tree.js";
 
 class OperationPage extends Page {
   show() {
-    const all = { Logs: ["logs", null], Connectors: ["connectors", "operator"], Nodes: ["nodes", null], Views: ["views", null], Backups: ["backups", "operator"], Accounts: ["accounts", "admin"], Keys: ["keys", null], Problems: ["problems", null] };
+    const all = { Logs: ["logs", null], Connectors: ["connectors", "operator"], Nodes: ["nodes", null], Views: ["views", null], Backups: ["backups", "operator"], Accounts: ["accounts", "admin"], Keys: ["keys", null], Settings: ["settings", "admin"], Problems: ["problems", null] };
     const offered = Object.entries(all).filter(([, [, role]]) => !role || may(role));
     const load = (name) => () => {
       const area = h("div", { class: "stack" }, h("p", { class: "muted" }, "Loading …"));
@@ -97,6 +97,11 @@ class OperationPage extends Page {
         const made = await post("/v1/keys", { label, role, expires_in_s: Number(days) * 86400 });
         fill(told, note("good", h("p", {}, "Copy the secret now; it is not shown again."), copyable(made.secret)));
       })) : "");
+  }
+
+  async settings(area) {
+    const { text } = await call("GET", "/v1/settings", { headers: { Accept: "text/plain" }, signal: this.signal });
+    fill(area, h("div", { class: "card stack" }, h("p", { class: "muted" }, "As ", h("code", {}, "serve --print-config"), " prints them. They are set by flags, environment or file, and read at the start."), copyable(text)));
   }
 
   async problems(area) {

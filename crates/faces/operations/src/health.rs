@@ -46,6 +46,11 @@ pub(crate) async fn metrics(host: Arc<Host>, _request: Box<Request>) -> Answer {
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 
+/// `GET /v1/settings`.
+pub(crate) async fn settings(host: Arc<Host>, _request: Box<Request>) -> Answer {
+    Ok(Response::text("text/plain; charset=utf-8", host.settings.clone()))
+}
+
 /// All reasons, or warnings, as a JSON array of problems.
 fn listed(reasons: &[Problem]) -> String {
     let documents = reasons.iter().map(|reason| {

@@ -44,6 +44,8 @@ impl Face for OperationFace {
             .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Ready"];
         GET "/metrics" Node Operator health::metrics: "Metrics in the Prometheus text format."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
+        GET "/v1/settings" Node Admin health::settings: "The settings of the server as `serve --print-config` prints them, without passwords."
+            .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/openapi.json" Node Public openapi::document: "This document."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON ""];
         GET "/problems" Node Public problem_page::index: "All problem types with status and \

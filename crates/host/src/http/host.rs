@@ -77,6 +77,8 @@ pub struct Host {
     pub subscriptions: Arc<Semaphore>,
     /// The faces, for their figures and fast paths.
     pub faces: FacesOnHost,
+    /// All settings as a file of settings has them; without secrets.
+    pub settings: String,
     /// Source of request ids: a random start, then a counter.
     pub(crate) request_ids: AtomicU64,
 }

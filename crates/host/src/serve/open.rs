@@ -171,6 +171,7 @@ pub(crate) fn open_with_key(
         work: Arc::new(WorkRoom::new(&http, process.threads, &stats, &clock)),
         stats,
         routes,
+        settings: faces.settings,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
         faces: FacesOnHost::default(),
         clock,

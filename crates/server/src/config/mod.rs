@@ -91,6 +91,7 @@ impl Config {
         FaceTerms {
             kept: KeptTypes::new(faces.kept_events()),
             own_urls: faces.own_urls().into_iter().map(str::to_owned).collect(),
+            ..FaceTerms::default()
         }
     }
 

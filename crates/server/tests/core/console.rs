@@ -140,6 +140,8 @@ fn a_program_gets_the_discovery_document_and_a_browser_the_console() {
     let mut client = without.client();
     assert!(ask(&mut client, "text/html").expect(200)["console"].is_null());
     client.get("/console/app.js").unwrap().problem(404);
+    let settings = client.get("/v1/settings").unwrap();
+    assert!(settings.text().contains("\nconsole = false\n"), "{}", settings.text());
 }
 
 #[test]
