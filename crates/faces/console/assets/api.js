@@ -18,8 +18,14 @@ export class ExactNumber {
   toJSON() { return JSON.rawJSON ? JSON.rawJSON(this.source) : Number(this.source); }
 }
 export function parse(text) {
-  return JSON.parse(text, (_, value, context) =>
-    typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? new ExactNumber(context.source) : value);
+  try {
+    return JSON.parse(text, (_, value, context) =>
+      typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? new ExactNumber(context.source) : value);
+  } catch (error) {
+    // Nested too deeply for a reviver, which works by recursion; the parser alone does not.
+    if (error instanceof RangeError) return JSON.parse(text);
+    throw error;
+  }
 }
 
 const listeners = new Set();

@@ -100,7 +100,7 @@ onconnection((is) => {
 addEventListener("hashchange", show);
 addEventListener("signed-out", () => signInPage("The session has ended. Sign in again."));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyScheme);
-Page.prototype.failed = function (error) { if (error.status) say("bad", ...problemNote(error).childNodes); else console.error(error); };
+Page.prototype.failed = function (error) { if (error.status === 0) return; if (error.status) say("bad", ...problemNote(error).childNodes); else console.error(error); };
 applyScheme();
 document.body.append(h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "To the content"), nav, main);
 start();

@@ -75,8 +75,9 @@ class GraphDrawing extends HTMLElement {
           for (let j = other === cell ? i + 1 : 0; j < other.length; j += 1) {
             const b = other[j];
             let x = a.x - b.x, y = a.y - b.y;
-            let far = Math.hypot(x, y);
-            if (far > RADIUS) continue;
+            const square = x * x + y * y;
+            if (square > RADIUS * RADIUS) continue;
+            let far = Math.sqrt(square);
             if (far < 0.01) { x = (i - j) || 1; y = 1; far = 1; }
             const force = ((RADIUS - far) / RADIUS) * 6 * heat / far;
             a.vx += x * force; a.vy += y * force; b.vx -= x * force; b.vy -= y * force;
@@ -86,7 +87,7 @@ class GraphDrawing extends HTMLElement {
     }
     for (const { from, to } of this.links.values()) {
       const x = to.x - from.x, y = to.y - from.y;
-      const far = Math.hypot(x, y) || 1;
+      const far = Math.sqrt(x * x + y * y) || 1;
       const force = ((far - LINK) / far) * 0.06 * heat;
       from.vx += x * force; from.vy += y * force; to.vx -= x * force; to.vy -= y * force;
     }

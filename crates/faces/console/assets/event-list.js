@@ -2,13 +2,15 @@
 // the visible ones exist, over a contiguous stretch of loaded events that is cut where nobody looks.
 
 import { h, number, time, colour } from "./elements.js";
-import { get, ofLog, query } from "./api.js";
+import { call, ofLog, query } from "./api.js";
 import { preview } from "./json-tree.js";
 
 const ROW = 34;
-const PAGE = 200;
-/** Most events kept; beyond it the end that is not looked at is dropped. */
-const MOST = 6000;
+/** Events of a page: first few, then as many as their size allows. */
+const PAGE = { first: 50, least: 10, most: 200, bytes: 2e6 };
+/** Events kept, also by their size; beyond it the end that is not looked at is dropped. */
+const KEPT = { least: 200, most: 6000, bytes: 40e6 };
+const within = (value, { least, most }) => Math.max(least, Math.min(most, Math.floor(value)));
 
 class EventList extends HTMLElement {
   connectedCallback() {
@@ -32,22 +34,33 @@ class EventList extends HTMLElement {
   async open({ log, types = [], tags = [], before = null }) {
     this.ending.abort();
     this.ending = new AbortController();
-    Object.assign(this, { log, types, tags, events: [], isWhole: false, hasNewest: before === null, selected: null });
+    Object.assign(this, { log, types, tags, events: [], isWhole: false, hasNewest: before === null, selected: null, page: PAGE.first, most: KEPT.most });
     this.scrollTop = 0;
     await this.load(before);
+  }
+  /** A page of the newest events before a position. The size of events decides how many come next. */
+  async fetch(before, signal) {
+    const { data, text } = await call("GET", ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: this.page, after: before }), { signal, exact: true });
+    if (data.events.length) {
+      const each = text.length / data.events.length;
+      this.page = within(PAGE.bytes / each, PAGE);
+      this.most = within(KEPT.bytes / each, KEPT);
+    }
+    for (const event of data.events) event.line = event.data_base64 !== undefined ? "bytes " + event.data_base64.slice(0, 60) : preview(event.data);
+    return data;
   }
   async load(before) {
     if (this.isLoading || this.isWhole) return;
     this.isLoading = true;
     const { signal } = this.ending;
     try {
-      const page = await get(ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: PAGE, after: before }), { signal, exact: true });
+      const page = await this.fetch(before, signal);
       if (signal.aborted) return;
       this.head = page.head;
       this.events.push(...page.events);
       this.isWhole = page.next === null;
-      if (this.events.length > MOST) {
-        const cut = this.events.length - MOST;
+      if (this.events.length > this.most) {
+        const cut = this.events.length - this.most;
         this.events.splice(0, cut);
         this.scrollTop -= cut * ROW;
         this.hasNewest = false;
@@ -62,7 +75,7 @@ class EventList extends HTMLElement {
   async renew() {
     if (this.isLoading || !this.hasNewest || !this.log) return 0;
     const { signal } = this.ending;
-    const page = await get(ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: PAGE }), { signal, exact: true });
+    const page = await this.fetch(null, signal);
     if (signal.aborted || this.isLoading) return 0;
     this.head = page.head;
     const top = this.events[0]?.position ?? 0;
@@ -74,7 +87,7 @@ class EventList extends HTMLElement {
       this.isWhole = false;
     } else {
       this.events.unshift(...fresh);
-      if (this.events.length > MOST) { this.events.length = MOST; this.isWhole = false; }
+      if (this.events.length > this.most) { this.events.length = this.most; this.isWhole = false; }
       if (this.scrollTop > ROW) this.scrollTop += fresh.length * ROW;
     }
     const last = fresh.at(-1).position;
@@ -107,7 +120,7 @@ class EventList extends HTMLElement {
       h("span", { class: "muted time" }, time(event.recorded_at)),
       h("span", { class: "type", title: event.type }, event.type),
       h("span", { class: "muted tags" }, event.tags.join("  ")),
-      h("span", { class: "mono" }, event.data_base64 !== undefined ? "bytes " + event.data_base64.slice(0, 60) : preview(event.data)));
+      h("span", { class: "mono" }, event.line));
     row.children[2].style.color = `var(--c${colour(event.type)})`;
     row.style.top = index * ROW + "px";
     return row;

@@ -36,6 +36,7 @@ function node(key, value, depth) {
 /** One line of a value, for a list. */
 export function preview(value, most = 300) {
   if (value === undefined) return "";
-  const text = JSON.stringify(value, (_, one) => (one instanceof ExactNumber ? one.source : one)) ?? "";
+  let text;
+  try { text = JSON.stringify(value, (_, one) => (one instanceof ExactNumber ? one.source : one)) ?? ""; } catch { text = "nested too deeply to show in a line"; }
   return text.length > most ? text.slice(0, most) + "…" : text;
 }

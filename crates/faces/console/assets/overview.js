@@ -1,7 +1,7 @@
 // What is wrong first, then how the server is doing since its start.
 
 import { h, fill, heading, Page, number, short, bytes, ago, note, table } from "./elements.js";
-import { call, get, may, logs, query } from "./api.js";
+import { call, get, may, query } from "./api.js";
 import { chart } from "./chart.js";
 
 /** The page that mends a problem, by its type. */
@@ -25,8 +25,8 @@ class OverviewPage extends Page {
     this.parts = h("div", { class: "grid wide" });
     this.since = h("span", { class: "muted small" });
     fill(this, heading("Overview", this.since), this.wrong, this.cards, this.plots, this.parts);
-    this.every(2500, () => this.figures());
-    this.every(5000, () => this.state());
+    this.every(3000, () => this.figures());
+    this.every(8000, () => this.state());
   }
 
   async state() {
@@ -79,7 +79,7 @@ class OverviewPage extends Page {
     fill(this.since, at.length > 1 ? "Running for " + ago(at.at(-1) - at[0]) : "Just started");
     const card = (title, value, spark, text) => h("div", { class: "card figure" }, h("span", {}, title), h("b", {}, value), spark && at.length > 2 ? chart({ kind: "line", isSpark: true, at, series: [{ name: title, values: series[spark] }] }) : "", h("span", {}, text));
     fill(this.cards,
-      card("Events in the logs", short(await this.heads()), null, short(now.events) + " since the start"),
+      card("Events in the logs", short(now.stored_events), null, short(now.events) + " since the start"),
       card("Events appended a second", short(last("events")), "events", short(last("conflicts")) + " conflicts a second"),
       card("Taken in a second", short(last("ingested")), "ingested", "by fire-and-forget ingest"),
       card("Reads a second", short(last("reads")), "reads", short(last("statements")) + " graph statements, " + short(last("redirects")) + " redirects"),
@@ -107,13 +107,10 @@ class OverviewPage extends Page {
     for (const [name, values] of Object.entries(found.series)) known.series[name].push(...values);
     return { ...known, now: found.now };
   }
-  async heads() {
-    const found = await get("/v1/logs", { signal: this.signal });
-    return found.logs.filter((log) => log.name !== "system").reduce((sum, log) => sum + log.head, 0);
-  }
   async counts() {
-    await logs();
-    fill(this.cards, h("div", { class: "card figure" }, h("span", {}, "Events in the logs"), h("b", {}, short(await this.heads()))));
+    const { logs } = await get("/v1/logs", { signal: this.signal });
+    const stored = logs.filter((log) => log.name !== "system").reduce((sum, log) => sum + log.head, 0);
+    fill(this.cards, h("div", { class: "card figure" }, h("span", {}, "Events in the logs"), h("b", {}, short(stored))));
   }
 }
 customElements.define("overview-page", OverviewPage);

@@ -63,6 +63,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     counter("statements", Source::Sum("wellspring_graph_statements_total")),
     counter("refused", Source::Sum("wellspring_refused_total")),
     counter("cpu_seconds", Source::Sum("process_cpu_seconds_total")),
+    gauge("stored_events", "wellspring_log_head"),
     gauge("memory_bytes", "process_resident_memory_bytes"),
     gauge("disk_bytes", "wellspring_log_disk_bytes"),
     gauge("device_free_bytes", "wellspring_device_free_bytes"),

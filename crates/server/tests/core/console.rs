@@ -158,6 +158,7 @@ fn figures_begin_at_the_start_and_go_on() {
         assert_eq!(values.as_array().unwrap().len(), length, "{name}");
     }
     assert!(found["now"]["events"].as_f64().unwrap() >= 300.0, "{found}");
+    assert!(found["now"]["stored_events"].as_f64().unwrap() >= 300.0, "{found}");
     assert!(found["now"]["memory_bytes"].as_f64().unwrap() > 1e6, "{found}");
 }
 
