@@ -6,15 +6,15 @@ use crate::wording::SOURCES;
 use crate::{collect, root};
 use std::collections::BTreeSet;
 
-/// Words that say nothing when they are the whole name of a type.
+/// Words that say nothing when they are the whole name of a type: particles and metaphors.
 const VAGUE: &str = "\
-    Accepted After Afterwards Again Ahead Answered Around As Asked At Awaited Before Begun By \
-    Came Chosen Counted Credited Decided Did Done Elsewhere Fallen Forgotten Found From Given \
-    Gone Held Here How Inside Issued Joined Judged Kept Known Laid Led Left Lent Looked Lost \
-    Made Met Named Of Offered Often On Once Opened Out Own Picked Placed Planned Pressed Ran \
-    Reached Read Received Recorded Refused Said Saved Seen Sent Settled Some Stored Taken Then \
-    Told Touched Tried Turned Understood Unless Unlike Wanted Watched Way What When Where \
-    Which Who Whole Whose Why Woken Written";
+    Accepted After Afterwards Again Ahead Answered Around As Asked At Awaited Before Begun Bell \
+    By Came Chosen Counted Course Credited Dear Decided Desk Did Done Elsewhere Fallen Forgotten \
+    Found From Given Gone Held Here How Inside Issued Joined Judged Kept Known Laid Lane Led \
+    Left Lent Looked Lost Made Met Named Of Offered Often On Once Opened Out Own Picked Placed \
+    Planned Pressed Purse Ran Reached Read Received Recorded Refused Said Saved Seat Seen Sent \
+    Settled Sheet Some Standing Stored Stretch Taken Then Told Touched Tried Turned Understood \
+    Unless Unlike Wanted Watched Way What When Where Which Who Whole Whose Why Woken Written";
 
 fn is_vague(name: &str) -> bool {
     VAGUE.split(' ').any(|word| word == name)

@@ -1,6 +1,6 @@
 //! Appends of unique numbers, one to three events each.
 
-use super::{Desk, World, WriteAnswer, event_id};
+use super::{TrialClient, World, WriteAnswer, event_id};
 use crate::history::{Kind, Outcome};
 use crate::http::Request;
 use crate::plant::Plant;
@@ -24,28 +24,28 @@ pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope
             return;
         }
         scope.spawn(move || {
-            let mut desk = Desk::new(world, thrower);
-            let node = desk.any_node();
+            let mut client = TrialClient::new(world, thrower);
+            let node = client.any_node();
             let number = world.history.number();
             let event = json!({"type": "Numbered", "data": {"n": number, "part": 0, "of": 1}});
             let body = json!({"events": [event]});
-            let mut line = desk.line(Kind::Append, node);
+            let mut line = client.line(Kind::Append, node);
             (line.new, line.old) = (number, 1);
-            let told = desk.write(node, &Request::post("/v1/append", &body));
-            desk.note(line, told);
+            let told = client.write(node, &Request::post("/v1/append", &body));
+            client.note(line, told);
         });
     }
 }
 
 /// The permanent client of the node `home`.
-pub(super) fn run(mut desk: Desk<'_>, home: usize) {
-    let node = &desk.world.cluster.nodes[home];
-    let plant = desk.world.arguments.plant;
-    while !desk.world.has_ended() {
-        let number = desk.world.history.number();
-        let count = desk.dice.between(1, 3);
+pub(super) fn run(mut client: TrialClient<'_>, home: usize) {
+    let node = &client.world.cluster.nodes[home];
+    let plant = client.world.arguments.plant;
+    while !client.world.has_ended() {
+        let number = client.world.history.number();
+        let count = client.dice.between(1, 3);
         // A repeated request is recognized by event ids, by a request key, or not at all.
-        let (with_ids, with_key) = desk.dice.one(&[(true, false), (false, true), (false, false)]);
+        let (with_ids, with_key) = client.dice.one(&[(true, false), (false, true), (false, false)]);
         let events: Vec<_> = (0..count)
             .map(|part| {
                 let mut event =
@@ -61,23 +61,23 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
         if with_key {
             request = request.header("Idempotency-Key", format!("append-{number}"));
         }
-        let tries = if with_ids || with_key { desk.dice.one(&[1, 4]) } else { 1 };
-        let mut line = desk.line(Kind::Append, node);
+        let tries = if with_ids || with_key { client.dice.one(&[1, 4]) } else { 1 };
+        let mut line = client.line(Kind::Append, node);
         (line.new, line.old) = (number, count);
-        if plant == Some(Plant::LostAppend) && desk.dice.percent(1) {
-            (line.outcome, line.end_ns) = (Outcome::Done, desk.world.history.now());
-            desk.world.history.add(line);
+        if plant == Some(Plant::LostAppend) && client.dice.percent(1) {
+            (line.outcome, line.end_ns) = (Outcome::Done, client.world.history.now());
+            client.world.history.add(line);
             continue;
         }
-        let (_, told) = desk.write_again(node, &request, tries);
+        let (_, told) = client.write_again(node, &request, tries);
         if plant == Some(Plant::Twice)
             && !with_ids
             && !with_key
             && matches!(told, WriteAnswer::Done(_))
         {
-            let _ = desk.write(node, &request);
+            let _ = client.write(node, &request);
         }
-        desk.note(line, told);
-        desk.pause();
+        client.note(line, told);
+        client.pause();
     }
 }

@@ -1,6 +1,6 @@
 //! Bodies of many lines, statements of a graph, and leases: what a node could execute twice.
 
-use super::{Desk, WriteAnswer, read};
+use super::{TrialClient, WriteAnswer, read};
 
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Failure, Request};
@@ -46,46 +46,46 @@ impl Lines {
     }
 }
 
-pub(super) fn run(mut desk: Desk<'_>) {
-    while !desk.world.has_ended() {
-        let lines = desk.dice.one(&[Lines::Events, Lines::Links, Lines::Items]);
+pub(super) fn run(mut client: TrialClient<'_>) {
+    while !client.world.has_ended() {
+        let lines = client.dice.one(&[Lines::Events, Lines::Links, Lines::Items]);
         let count = match lines {
-            Lines::Events => desk.dice.between(500, 4_000),
-            Lines::Links | Lines::Items => desk.dice.between(100, 800),
+            Lines::Events => client.dice.between(500, 4_000),
+            Lines::Links | Lines::Items => client.dice.between(100, 800),
         };
-        bulk(&mut desk, lines, count);
+        bulk(&mut client, lines, count);
         // A bulk is worth many other requests.
-        (0..20).for_each(|_| desk.pause());
+        (0..20).for_each(|_| client.pause());
     }
 }
 
-fn bulk(desk: &mut Desk<'_>, lines: Lines, count: u64) {
-    let node = desk.any_node();
-    let number = desk.world.history.number();
+fn bulk(client: &mut TrialClient<'_>, lines: Lines, count: u64) {
+    let node = client.any_node();
+    let number = client.world.history.number();
     let body: String = (0..count).map(|line| lines.line(number, line)).collect();
     let mut request = Request::post(lines.path(), &serde_json::Value::Null);
     request.headers = vec![("Content-Type", "application/x-ndjson".to_owned())];
     request.body = body.into_bytes();
     request.wait = Duration::from_secs(30);
     // Items are recognized by their SKUs.
-    let has_key = lines != Lines::Items && desk.dice.percent(50);
+    let has_key = lines != Lines::Items && client.dice.percent(50);
     if has_key {
         request = request.header("Idempotency-Key", format!("bulk-{number}"));
     }
-    let mut line = desk.line(Kind::Bulk, node);
+    let mut line = client.line(Kind::Bulk, node);
     (line.key, line.new, line.old) = (lines.name().to_owned(), number, count);
     let tries = if has_key { 4 } else { 1 };
     for tried in 1..=tries {
-        let node = if tried == 1 { node } else { desk.any_node() };
-        let answer = desk.ask(node, &request);
+        let node = if tried == 1 { node } else { client.any_node() };
+        let answer = client.ask(node, &request);
         (line.outcome, line.position, line.told) = told(&answer, has_key);
         if line.outcome == Outcome::Done {
             break;
         }
-        std::thread::sleep(Duration::from_millis(desk.dice.between(20, 200)));
+        std::thread::sleep(Duration::from_millis(client.dice.between(20, 200)));
     }
-    line.end_ns = desk.world.history.now();
-    desk.world.history.add(line);
+    line.end_ns = client.world.history.now();
+    client.world.history.add(line);
 }
 
 /// The outcome of a bulk, and how many of its lines are stored as far as the answer says so.
@@ -108,16 +108,16 @@ fn told(answer: &Result<Answer, Failure>, has_key: bool) -> (Outcome, Option<u64
 }
 
 /// A client that creates nodes with unique properties.
-pub(super) fn statements(mut desk: Desk<'_>) {
-    while !desk.world.has_ended() {
-        let node = desk.any_node();
-        let number = desk.world.history.number();
+pub(super) fn statements(mut client: TrialClient<'_>) {
+    while !client.world.has_ended() {
+        let node = client.any_node();
+        let number = client.world.history.number();
         let parameters = json!({ "n": format!("statement-{number}.") });
         let statement = json!({"statement": "CREATE (:Stated {n: $n})", "parameters": parameters});
         let body = json!({ "statements": [statement] });
-        let mut line = desk.line(Kind::Statement, node);
+        let mut line = client.line(Kind::Statement, node);
         line.new = number;
-        let answer = desk.ask(node, &Request::post("/db/main/tx/commit", &body));
+        let answer = client.ask(node, &Request::post("/db/main/tx/commit", &body));
         let told = match answer {
             // Faults of statements are results. This one has none but of the log.
             Ok(answer) if answer.status == 200 && answer.json()["errors"] != json!([]) => {
@@ -127,21 +127,21 @@ pub(super) fn statements(mut desk: Desk<'_>) {
             Err(Failure::NotSent(why)) => WriteAnswer::Refused(why),
             Err(Failure::NoAnswer(why)) => WriteAnswer::Unknown(why),
         };
-        desk.note(line, told);
-        desk.pause();
+        client.note(line, told);
+        client.pause();
     }
 }
 
 /// A client that takes a lease again and again.
-pub(super) fn leases(mut desk: Desk<'_>) {
-    while !desk.world.has_ended() {
-        let node = desk.any_node();
-        let mut line = desk.line(Kind::Lease, node);
-        let told = desk.write(node, &Request::post("/v1/leases/trial", &json!({"ttl_ms": 200})));
+pub(super) fn leases(mut client: TrialClient<'_>) {
+    while !client.world.has_ended() {
+        let node = client.any_node();
+        let mut line = client.line(Kind::Lease, node);
+        let told = client.write(node, &Request::post("/v1/leases/trial", &json!({"ttl_ms": 200})));
         if let WriteAnswer::Done(answer) = &told {
             line.new = answer.json()["token"].as_u64().unwrap_or(0);
         }
-        desk.note(line, told);
-        desk.pause();
+        client.note(line, told);
+        client.pause();
     }
 }

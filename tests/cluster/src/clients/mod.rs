@@ -45,21 +45,21 @@ const REGISTERS: u64 = 3;
 pub(crate) fn start<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
     let nodes = world.cluster.nodes.len() as u64;
     for index in 0..REGISTERS * nodes {
-        scope.spawn(move || registers::run(Desk::new(world, 1000 + index)));
+        scope.spawn(move || registers::run(TrialClient::new(world, 1000 + index)));
     }
     for index in 0..nodes {
-        scope.spawn(move || appends::run(Desk::new(world, 2000 + index), index as usize));
-        scope.spawn(move || ingest::run(Desk::new(world, 3000 + index), index as usize));
-        scope.spawn(move || orders::run(Desk::new(world, 4000 + index)));
-        scope.spawn(move || bulks::run(Desk::new(world, 5000 + index)));
-        scope.spawn(move || bulks::statements(Desk::new(world, 6000 + index)));
-        scope.spawn(move || bulks::leases(Desk::new(world, 7000 + index)));
+        scope.spawn(move || appends::run(TrialClient::new(world, 2000 + index), index as usize));
+        scope.spawn(move || ingest::run(TrialClient::new(world, 3000 + index), index as usize));
+        scope.spawn(move || orders::run(TrialClient::new(world, 4000 + index)));
+        scope.spawn(move || bulks::run(TrialClient::new(world, 5000 + index)));
+        scope.spawn(move || bulks::statements(TrialClient::new(world, 6000 + index)));
+        scope.spawn(move || bulks::leases(TrialClient::new(world, 7000 + index)));
     }
     scope.spawn(move || appends::newcomers(scope, world));
 }
 
 /// One client with its connections.
-struct Desk<'a> {
+struct TrialClient<'a> {
     world: &'a World,
     dice: Dice,
     http: Client,
@@ -75,11 +75,11 @@ enum WriteAnswer {
     Unknown(String),
 }
 
-impl<'a> Desk<'a> {
-    fn new(world: &'a World, thrower: u64) -> Desk<'a> {
+impl<'a> TrialClient<'a> {
+    fn new(world: &'a World, thrower: u64) -> TrialClient<'a> {
         let who = world.history.number();
         let dice = Dice::new(world.arguments.seed, thrower);
-        Desk { world, dice, http: Client::default(), who }
+        TrialClient { world, dice, http: Client::default(), who }
     }
 
     fn pause(&mut self) {

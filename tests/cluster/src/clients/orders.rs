@@ -1,6 +1,6 @@
 //! Orders of the catalogue, each repeated until its outcome is known.
 
-use super::{Desk, World, WriteAnswer};
+use super::{TrialClient, World, WriteAnswer};
 use crate::cluster::Cluster;
 use crate::history::Kind;
 use crate::http::{Client, Request};
@@ -37,33 +37,33 @@ pub(crate) fn add_items(cluster: &Cluster) -> Result<Vec<Item>, String> {
     Ok(items)
 }
 
-pub(super) fn run(mut desk: Desk<'_>) {
-    while !desk.world.has_ended() {
-        let item = desk.dice.one(&desk.world.items);
-        let amount = desk.dice.between(1, 3);
-        order(&mut desk, item, amount);
-        desk.pause();
-        desk.pause();
+pub(super) fn run(mut client: TrialClient<'_>) {
+    while !client.world.has_ended() {
+        let item = client.dice.one(&client.world.items);
+        let amount = client.dice.between(1, 3);
+        order(&mut client, item, amount);
+        client.pause();
+        client.pause();
     }
 }
 
-fn order(desk: &mut Desk<'_>, item: Item, amount: u64) {
-    let world: &World = desk.world;
-    let mut line = desk.line(Kind::Order, &world.cluster.nodes[0]);
+fn order(client: &mut TrialClient<'_>, item: Item, amount: u64) {
+    let world: &World = client.world;
+    let mut line = client.line(Kind::Order, &world.cluster.nodes[0]);
     (line.key, line.new) = (item.id.to_string(), amount);
     let key = format!("order-{}", world.history.number());
     let body = json!({"item": item.id, "amount": amount});
     let request = Request::post("/v1/catalogue/orders", &body).header("Idempotency-Key", key);
     let mut ended: Option<Instant> = None;
     let told = loop {
-        if world.arguments.plant == Some(Plant::Oversold) && desk.dice.percent(10) {
+        if world.arguments.plant == Some(Plant::Oversold) && client.dice.percent(10) {
             line.outcome = crate::history::Outcome::Done;
             world.history.add(line);
             return;
         }
-        let node = desk.any_node();
+        let node = client.any_node();
         (line.node, line.life) = (node.name.clone(), node.life());
-        match desk.write(node, &request) {
+        match client.write(node, &request) {
             told @ (WriteAnswer::Done(_) | WriteAnswer::Conflict(_)) => break told,
             told => {
                 if world.has_ended() && ended.get_or_insert_with(Instant::now).elapsed() > PATIENCE
@@ -72,7 +72,7 @@ fn order(desk: &mut Desk<'_>, item: Item, amount: u64) {
                 }
             }
         }
-        std::thread::sleep(Duration::from_millis(desk.dice.between(20, 200)));
+        std::thread::sleep(Duration::from_millis(client.dice.between(20, 200)));
     };
-    desk.note(line, told);
+    client.note(line, told);
 }

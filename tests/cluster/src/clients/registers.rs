@@ -1,6 +1,6 @@
 //! Registers: a conditional append is a compare-and-swap, and a tag's newest event is the value.
 
-use super::{Desk, WriteAnswer, event_id};
+use super::{TrialClient, WriteAnswer, event_id};
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Request};
 use crate::node::Node;
@@ -20,29 +20,29 @@ struct RegisterRead {
     position: u64,
 }
 
-pub(super) fn run(mut desk: Desk<'_>) {
+pub(super) fn run(mut client: TrialClient<'_>) {
     // The newest position reported to this client.
     let mut newest = 0;
-    while !desk.world.has_ended() {
-        let key = key(&mut desk);
-        let node = desk.any_node();
-        match desk.dice.below(10) {
-            0..4 => _ = read(&mut desk, node, &key, Freshness::Linearizable),
-            4 => _ = read(&mut desk, node, &key, Freshness::After(newest)),
-            5 => _ = read(&mut desk, node, &key, Freshness::Cached),
+    while !client.world.has_ended() {
+        let key = key(&mut client);
+        let node = client.any_node();
+        match client.dice.below(10) {
+            0..4 => _ = read(&mut client, node, &key, Freshness::Linearizable),
+            4 => _ = read(&mut client, node, &key, Freshness::After(newest)),
+            5 => _ = read(&mut client, node, &key, Freshness::Cached),
             _ => {
-                let Some(seen) = read(&mut desk, node, &key, Freshness::Local) else { continue };
-                let node = desk.any_node();
-                newest = swap(&mut desk, node, &key, seen).unwrap_or(newest);
+                let Some(seen) = read(&mut client, node, &key, Freshness::Local) else { continue };
+                let node = client.any_node();
+                newest = swap(&mut client, node, &key, seen).unwrap_or(newest);
             }
         }
-        desk.pause();
+        client.pause();
     }
 }
 
-fn key(desk: &mut Desk<'_>) -> String {
-    let generation = desk.world.history.now() / KEY_NS;
-    format!("{generation}-{}", desk.dice.below(KEYS))
+fn key(client: &mut TrialClient<'_>) -> String {
+    let generation = client.world.history.now() / KEY_NS;
+    format!("{generation}-{}", client.dice.below(KEYS))
 }
 
 /// The freshness that a read requests.
@@ -55,8 +55,13 @@ enum Freshness {
     After(u64),
 }
 
-fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Option<RegisterRead> {
-    let is_planted = desk.world.arguments.plant == Some(Plant::StaleReads);
+fn read(
+    client: &mut TrialClient<'_>,
+    node: &Node,
+    key: &str,
+    wanted: Freshness,
+) -> Option<RegisterRead> {
+    let is_planted = client.world.arguments.plant == Some(Plant::StaleReads);
     let consistency = match wanted {
         Freshness::Linearizable if is_planted => "cached",
         Freshness::Linearizable => "linearizable",
@@ -71,13 +76,13 @@ fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Optio
         request = request.header("Wellspring-Min-Position", position.to_string());
     }
     let kind = if matches!(wanted, Freshness::Linearizable) { Kind::Read } else { Kind::Local };
-    let mut line = desk.line(kind, node);
+    let mut line = client.line(kind, node);
     line.key = key.to_owned();
     if let Freshness::After(position) = wanted {
         line.position = Some(position);
     }
-    let answer = desk.ask(node, &request);
-    line.end_ns = desk.world.history.now();
+    let answer = client.ask(node, &request);
+    line.end_ns = client.world.history.now();
     let sight = match &answer {
         Ok(answer) if answer.status == 200 => sight(answer),
         Ok(answer) => Err(format!("{} {}", answer.status, answer.problem())),
@@ -93,7 +98,7 @@ fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Optio
             None
         }
     };
-    desk.world.history.add(line);
+    client.world.history.add(line);
     seen
 }
 
@@ -111,12 +116,12 @@ fn sight(answer: &Answer) -> Result<(RegisterRead, u64), String> {
 }
 
 /// Sets a register if it is unchanged; returns the position if successful.
-fn swap(desk: &mut Desk<'_>, node: &Node, key: &str, seen: RegisterRead) -> Option<u64> {
-    let value = desk.world.history.number();
+fn swap(client: &mut TrialClient<'_>, node: &Node, key: &str, seen: RegisterRead) -> Option<u64> {
+    let value = client.world.history.number();
     let tag = format!("register:{key}");
     let mut event = json!({"type": "RegisterSet", "tags": [tag], "data": {"value": value}});
     // With an id the request is recognized and can be repeated.
-    let tries = if desk.dice.percent(50) {
+    let tries = if client.dice.percent(50) {
         event["id"] = json!(event_id(value, 0));
         4
     } else {
@@ -127,14 +132,14 @@ fn swap(desk: &mut Desk<'_>, node: &Node, key: &str, seen: RegisterRead) -> Opti
         condition["after"] = json!(seen.position);
     }
     let request = json!({"events": [event], "condition": condition});
-    let mut line = desk.line(Kind::Cas, node);
+    let mut line = client.line(Kind::Cas, node);
     (line.key, line.old, line.new) = (key.to_owned(), seen.value, value);
-    let node = desk.world.cluster.nodes.iter().find(|known| known.name == node.name)?;
-    let (_, told) = desk.write_again(node, &Request::post("/v1/append", &request), tries);
+    let node = client.world.cluster.nodes.iter().find(|known| known.name == node.name)?;
+    let (_, told) = client.write_again(node, &Request::post("/v1/append", &request), tries);
     let position = match &told {
         WriteAnswer::Done(answer) => answer.json()["first"].as_u64(),
         _ => None,
     };
-    desk.note(line, told);
+    client.note(line, told);
     position
 }
