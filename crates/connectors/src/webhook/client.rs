@@ -48,7 +48,7 @@ pub(super) struct Client {
 
 /// The response of a receiver that did not accept an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ReceiverRefusal {
     /// Its status.
     pub(super) status: StatusCode,
     /// When to retry, if the receiver says so.
@@ -59,11 +59,11 @@ pub(super) struct Refusal {
 
 /// The outcome of an attempt.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum DeliveryResult {
     /// The receiver accepted the event.
     Accepted,
     /// The receiver answered but did not accept the event.
-    Refused(Refusal),
+    Refused(ReceiverRefusal),
     /// The connection brought no response.
     Unanswered(String),
     /// The connection failed.
@@ -73,7 +73,7 @@ pub(super) enum Outcome {
 /// A finished attempt.
 pub(super) struct Attempt {
     /// What came of it.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: DeliveryResult,
     /// Its connection, if it can be reused.
     pub(super) connection: Option<Connection>,
     /// Whether it opened a new connection.
@@ -94,7 +94,7 @@ impl Client {
                         connected = true;
                         connection
                     }
-                    Err(reason) => return over(Outcome::Unreachable(reason), false),
+                    Err(reason) => return over(DeliveryResult::Unreachable(reason), false),
                 },
             };
             match timeout_at(deadline, connection.send(self.request(message))).await {
@@ -108,7 +108,7 @@ impl Client {
                 Ok(Err(error)) if !connected && !error.is_parse() => {}
                 Ok(Err(error)) => {
                     let reason = format!("{} sent no response: {error}", self.endpoint.origin());
-                    return over(Outcome::Unanswered(reason), connected);
+                    return over(DeliveryResult::Unanswered(reason), connected);
                 }
                 Err(_) => {
                     let reason = format!(
@@ -116,7 +116,7 @@ impl Client {
                         self.endpoint.origin(),
                         self.timeout.as_millis()
                     );
-                    return over(Outcome::Unanswered(reason), connected);
+                    return over(DeliveryResult::Unanswered(reason), connected);
                 }
             }
         }
@@ -156,21 +156,21 @@ impl Client {
     }
 
     /// Reads a response; also returns whether it was read to its end.
-    async fn read(&self, answer: Response<Incoming>, deadline: Instant) -> (Outcome, bool) {
+    async fn read(&self, answer: Response<Incoming>, deadline: Instant) -> (DeliveryResult, bool) {
         let (head, mut body) = answer.into_parts();
         let mut text = Vec::new();
         let accepted = head.status.is_success();
         let keep = if accepted { 0 } else { REFUSAL.0 };
         let ended = timeout_at(deadline, drain(&mut body, &mut text, keep)).await.unwrap_or(false);
         if accepted {
-            return (Outcome::Accepted, ended);
+            return (DeliveryResult::Accepted, ended);
         }
-        let refusal = Refusal {
+        let refusal = ReceiverRefusal {
             status: head.status,
             retry_after: self.retry_after(&head.headers),
             text: self.printable(&text),
         };
-        (Outcome::Refused(refusal), ended)
+        (DeliveryResult::Refused(refusal), ended)
     }
 
     /// How long the receiver asks to wait. A date of its counts from the time of its answer, if it

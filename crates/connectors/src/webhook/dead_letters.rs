@@ -1,6 +1,6 @@
 //! The log of events that a receiver refused too often.
 
-use super::client::Refusal;
+use super::client::ReceiverRefusal;
 use super::message::{Message, Original};
 use crate::fault::{Fault, StopCode};
 use base64::Engine as _;
@@ -76,7 +76,7 @@ pub(super) struct Letter<'a> {
     /// Number of attempts that got a response.
     pub(super) tries: u32,
     /// The last response.
-    pub(super) refusal: &'a Refusal,
+    pub(super) refusal: &'a ReceiverRefusal,
 }
 
 impl Letter<'_> {

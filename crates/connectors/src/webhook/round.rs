@@ -1,6 +1,6 @@
 //! Delivers one batch: decides which event is sent when, and handles each outcome.
 
-use super::client::{Attempt, Client, Outcome, Refusal};
+use super::client::{Attempt, Client, DeliveryResult, ReceiverRefusal};
 use super::connection::Connection;
 use super::dead_letters::{DeadLetters, Letter};
 use super::message::Message;
@@ -105,7 +105,7 @@ struct MessageFailures {
     tries: u32,
     backoff: Backoff,
     /// The last refusal, if the message becomes a dead letter.
-    verdict: Option<Arc<Refusal>>,
+    verdict: Option<Arc<ReceiverRefusal>>,
 }
 
 /// An outage: new connections fail. Meanwhile only one is tried at a time, so that a receiver that
@@ -331,13 +331,13 @@ impl<'a> Round<'a> {
             self.outage = None;
         }
         match attempt.outcome {
-            Outcome::Accepted => self.succeeded(index),
-            Outcome::Refused(refusal) => self.refused(index, refusal),
-            Outcome::Unanswered(reason) => {
+            DeliveryResult::Accepted => self.succeeded(index),
+            DeliveryResult::Refused(refusal) => self.refused(index, refusal),
+            DeliveryResult::Unanswered(reason) => {
                 self.failed(format!("position {}: {reason}", self.messages[index].position));
                 self.wait(index, Duration::ZERO);
             }
-            Outcome::Unreachable(reason) => {
+            DeliveryResult::Unreachable(reason) => {
                 self.unreachable(probe);
                 self.failed(reason);
                 self.trouble(index);
@@ -359,7 +359,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn refused(&mut self, index: usize, refusal: Refusal) {
+    fn refused(&mut self, index: usize, refusal: ReceiverRefusal) {
         let position = self.messages[index].position;
         let answered = match refusal.text.as_str() {
             "" => format!("status {}", refusal.status.as_u16()),
