@@ -4,7 +4,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use wellspring_face_links::view::{
-    Code, Command, Context, Create, Links, Lookup, Naming, Refusal, Staged, TargetRule,
+    Code, Command, Context, Create, LinkRefusal, Links, Lookup, Naming, StagedLinks, TargetRule,
 };
 use wellspring_host::view::contract::{LogEvent, View};
 use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
@@ -72,7 +72,7 @@ impl LinksAt {
         &self,
         alias: &str,
         random: u64,
-    ) -> Result<(Vec<Event>, AppendCondition), Refusal> {
+    ) -> Result<(Vec<Event>, AppendCondition), LinkRefusal> {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&random.to_le_bytes());
         let context = Context { key, reserved, targets: TargetRule::default() };
@@ -84,7 +84,8 @@ impl LinksAt {
             tags: Vec::new(),
         };
         let command = Command::Create(create);
-        let decision = Links::decide(self.view.folded(), &Staged::default(), &context, &command)?;
+        let decision =
+            Links::decide(self.view.folded(), &StagedLinks::default(), &context, &command)?;
         let query = Query { items: decision.unless };
         Ok((decision.events, AppendCondition::no_match_after(query, self.folded)))
     }

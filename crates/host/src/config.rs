@@ -2,9 +2,9 @@
 //! opens.
 
 use crate::access::config::AccessConfig;
+use crate::access::cors_origins::Cors;
+use crate::access::foreign_page::Pages;
 use crate::access::jwks_source::ForeignSettings;
-use crate::access::origins::Cors;
-use crate::access::page::Pages;
 use crate::audit::AuditConfig;
 use crate::backup::BackupConfig;
 use crate::cluster::ClusterConfig;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// Two generations of so many entries each.
+/// Two generations of at most this number of entries each.
 #[derive(Debug)]
 pub(crate) struct Generations<K, V, S = RandomState> {
     /// Most entries of a generation.

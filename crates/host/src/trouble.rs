@@ -49,7 +49,7 @@ pub(crate) struct FailedRequest<'a> {
 }
 
 impl FailedRequest<'_> {
-    /// Whether somebody asked whether the server is ready, and it is not yet: that is the answer
+    /// Whether the request asked whether the server is ready, and it is not yet: that is the answer
     /// and no failure, and passes by itself.
     fn only_asked_whether_ready(&self) -> bool {
         let passing = [&problem::CATCHING_UP, &problem::VIEW_NOT_READY];

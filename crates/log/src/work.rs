@@ -16,7 +16,7 @@ const LOOK_STEPS: u64 = 256;
 /// yield can cost a scheduling slice of every thread that goes first.
 const GIVE_WAY_STEPS: u64 = 16 * LOOK_STEPS;
 
-/// The time limit on work counts processor time; so many times as long may pass in all.
+/// The time limit on work counts processor time; this multiple of it may pass in total.
 const PASSING_FACTOR: u64 = 10;
 
 /// Why work stopped early. Results so far are not an answer.

@@ -9,8 +9,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use wellspring_host::access::json::{AccountDocument, KeyDocument, NO_LABEL};
 use wellspring_host::access::offline::{IfMissing, Offline, OfflineError};
-use wellspring_host::access::view::{Command, Key, Refusal};
-use wellspring_host::access::{api_key, password, sealed};
+use wellspring_host::access::view::{AccessRefusal, Command, Key};
+use wellspring_host::access::{accounts_marker, api_key, password};
 use wellspring_host::clock::{self, parse_rfc3339};
 use wellspring_host::identity::{AccountName, Grants, KeyId, Label};
 use wellspring_host::wire::json::to_json;
@@ -55,7 +55,7 @@ impl Folder {
         let state = self.offline.state();
         let account = state
             .account(name.as_str())
-            .ok_or_else(|| refused(&Refusal::UnknownAccount(name.clone())))?;
+            .ok_or_else(|| refused(&AccessRefusal::UnknownAccount(name.clone())))?;
         shown(&AccountDocument::of(account))
     }
 
@@ -72,7 +72,7 @@ impl Folder {
         let password = password.map(|password| hash(&password)).transpose()?;
         self.execute(Command::AddAccount { name: name.clone(), password, roles: roles.clone() })?;
         // Takes effect now, not at the next start.
-        sealed::mark(&self.data).map_err(|reason| Failure::new(Code::Io, reason))
+        accounts_marker::mark(&self.data).map_err(|reason| Failure::new(Code::Io, reason))
     }
 
     pub(super) fn set_password(
@@ -161,9 +161,9 @@ impl Folder {
 }
 
 /// A refusal, with the exit code that a server's answer would have.
-fn refused(refusal: &Refusal) -> Failure {
+fn refused(refusal: &AccessRefusal) -> Failure {
     let code = match refusal {
-        Refusal::UnknownAccount(_) | Refusal::UnknownKey(_) => Code::Usage,
+        AccessRefusal::UnknownAccount(_) | AccessRefusal::UnknownKey(_) => Code::Usage,
         _ => Code::Refused,
     };
     Failure::new(code, refusal.to_string())

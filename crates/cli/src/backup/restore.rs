@@ -16,7 +16,7 @@ use wellspring_backup::new_history::RenewedLog;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{BackupError, Cut, Manifest, Store};
-use wellspring_host::access::{has_token_secret, sealed};
+use wellspring_host::access::{accounts_marker, has_token_secret};
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_log::storage::create_folder;
@@ -180,7 +180,7 @@ fn restored(
     // Without its accounts, a server must refuse to start rather than be open to everyone.
     let prepare = || {
         if manifest.has_accounts {
-            sealed::mark(&args.data).map_err(|error| error.to_string())
+            accounts_marker::mark(&args.data).map_err(|error| error.to_string())
         } else {
             Ok(())
         }

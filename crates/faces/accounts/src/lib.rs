@@ -32,7 +32,7 @@ use register::{AFTER, LIMIT, NAME};
 use std::sync::Arc;
 use wellspring_host::access::Principal;
 use wellspring_host::access::principal::Verdict;
-use wellspring_host::access::view::{Command, Refusal};
+use wellspring_host::access::view::{AccessRefusal, Command};
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
@@ -148,7 +148,7 @@ async fn try_execute(
     host: &Host,
     request: &Request,
     commands: &[Command],
-) -> Result<Option<Refusal>, Box<Problem>> {
+) -> Result<Option<AccessRefusal>, Box<Problem>> {
     // Its body, or the hash of a password, may have taken long.
     request.still_may()?;
     let live = host.access.live();

@@ -2,7 +2,7 @@
 
 use crate::problems;
 use wellspring_host::access::view::{
-    MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, MAX_REVOKED, Refusal,
+    AccessRefusal, MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, MAX_REVOKED,
 };
 use wellspring_host::wire::problem::{self, Problem};
 
@@ -19,34 +19,40 @@ pub(super) fn unknown_key(id: &str) -> Box<Problem> {
 }
 
 /// The answer to a refused command.
-pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
+pub(super) fn of_refusal(refusal: AccessRefusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
-        Refusal::NameTaken(_) => problems::ACCOUNT_EXISTS.because(detail).field("name"),
-        Refusal::UnknownAccount(name) => unknown_account(name.as_str()),
-        Refusal::FirstIsAdmin => {
+        AccessRefusal::NameTaken(_) => problems::ACCOUNT_EXISTS.because(detail).field("name"),
+        AccessRefusal::UnknownAccount(name) => unknown_account(name.as_str()),
+        AccessRefusal::FirstIsAdmin => {
             let detail = format!("{detail}: give the role \"admin\"");
             problem::INVALID.because(detail).field("roles")
         }
-        Refusal::FirstHasPassword => problem::INVALID.because(detail).field("password"),
+        AccessRefusal::FirstHasPassword => problem::INVALID.because(detail).field("password"),
         // The caller was admitted because there were no accounts.
-        Refusal::NotFirst => problem::UNAUTHENTICATED.because(detail),
-        Refusal::LastAdmin(_) => problems::LAST_ADMIN.because(detail),
-        Refusal::Disabled(_) => problems::ACCOUNT_DISABLED.because(detail).field("account"),
-        Refusal::MoreThanOwner(_) => problem::INVALID.because(detail).field("role"),
-        Refusal::Log => problem::INVALID.because(detail).field("log"),
-        Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
-        Refusal::UnknownKey(id) => unknown_key(id.as_str()),
-        Refusal::TooManyAccounts => {
+        AccessRefusal::NotFirst => problem::UNAUTHENTICATED.because(detail),
+        AccessRefusal::LastAdmin(_) => problems::LAST_ADMIN.because(detail),
+        AccessRefusal::Disabled(_) => problems::ACCOUNT_DISABLED.because(detail).field("account"),
+        AccessRefusal::MoreThanOwner(_) => problem::INVALID.because(detail).field("role"),
+        AccessRefusal::Log => problem::INVALID.because(detail).field("log"),
+        AccessRefusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
+        AccessRefusal::UnknownKey(id) => unknown_key(id.as_str()),
+        AccessRefusal::TooManyAccounts => {
             problems::TOO_MANY_ACCOUNTS.because(detail).limit(MAX_ACCOUNTS as u64)
         }
-        Refusal::TooManyKeys => problems::TOO_MANY_KEYS.because(detail).limit(MAX_KEYS as u64),
-        Refusal::TooManyKeysOf(_) => {
+        AccessRefusal::TooManyKeys => {
+            problems::TOO_MANY_KEYS.because(detail).limit(MAX_KEYS as u64)
+        }
+        AccessRefusal::TooManyKeysOf(_) => {
             problems::TOO_MANY_KEYS.because(detail).limit(MAX_KEYS_OF_ACCOUNT as u64)
         }
-        Refusal::KeyEnded(_) => problems::KEY_ENDED.because(detail),
-        Refusal::TooManyRevoked(_) => problem::INTERNAL.because(detail).limit(MAX_REVOKED as u64),
+        AccessRefusal::KeyEnded(_) => problems::KEY_ENDED.because(detail),
+        AccessRefusal::TooManyRevoked(_) => {
+            problem::INTERNAL.because(detail).limit(MAX_REVOKED as u64)
+        }
         // Both are random, so this is next to impossible; a retry generates new ones.
-        Refusal::KeyTaken(_) | Refusal::SecretTaken => problem::INTERNAL.because(detail),
+        AccessRefusal::KeyTaken(_) | AccessRefusal::SecretTaken => {
+            problem::INTERNAL.because(detail)
+        }
     }
 }

@@ -3,9 +3,9 @@
 use super::{body, body_of, execute, freshen, no_accounts, password, refusal};
 use serde::Serialize;
 use std::sync::Arc;
+use wellspring_host::access::accounts_marker;
 use wellspring_host::access::json::AccountDocument;
-use wellspring_host::access::sealed;
-use wellspring_host::access::view::{Command, Refusal};
+use wellspring_host::access::view::{AccessRefusal, Command};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Host, Request, Response};
@@ -70,13 +70,14 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let command = match (open, password) {
         // A caller admitted because there are no accounts may create the first, and no other.
         (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
-        (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
+        (true, None) => return Err(refusal::of_refusal(AccessRefusal::FirstHasPassword)),
         (false, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
     let position = execute(&host, &request, &[command]).await?;
     if open {
         let host = Arc::clone(&host);
-        let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
+        let sealed =
+            elsewhere(move || accounts_marker::seal(&host.process.data, &host.access)).await?;
         // The account exists nevertheless, and the next start retries.
         sealed.unwrap_or_else(|reason| tracing::error!(%reason, "there are no accounts"));
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::access::Principal;
 use wellspring_host::access::json::roles_of;
-use wellspring_host::access::view::{Command, Refusal};
+use wellspring_host::access::view::{AccessRefusal, Command};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::identity::Method;
 use wellspring_host::wire::json::Rfc3339;
@@ -92,7 +92,7 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
         None => {}
         // The limit of individually revoked tokens is reached: this one can only be ended with all
         // others.
-        Some(Refusal::TooManyRevoked(_)) => {
+        Some(AccessRefusal::TooManyRevoked(_)) => {
             may_end_all(&principal)?;
             ended = "all";
             super::execute(&host, &request, &[all]).await?;

@@ -2,7 +2,7 @@
 
 use crate::CatalogueFace;
 use crate::refusal::another_request;
-use crate::view::{Catalogue, Command, Outcome, Refusal};
+use crate::view::{Catalogue, CatalogueOutcome, CatalogueRefusal, Command};
 use std::sync::Arc;
 use wellspring_host::http::Request;
 use wellspring_host::view::Live;
@@ -14,7 +14,7 @@ pub(crate) struct Execution {
     /// The view, which shows the change.
     pub(crate) live: Arc<Live<Catalogue>>,
     /// Its outcome, or why it was refused.
-    pub(crate) outcome: Result<Outcome, Refusal>,
+    pub(crate) outcome: Result<CatalogueOutcome, CatalogueRefusal>,
     /// Whether an earlier request with the same key executed it.
     pub(crate) is_replayed: bool,
 }

@@ -126,7 +126,10 @@ impl Face for CatalogueFace {
             .at(&ORDER) .fails[APPENDING, VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
     };
 
-    fn check(settings: &CatalogueConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
+    fn check(
+        settings: &CatalogueConfig,
+        _surroundings: Surroundings<'_>,
+    ) -> Result<(), SetupError> {
         settings.currency().map(drop)
     }
 

@@ -1,31 +1,35 @@
 //! Answers to refused commands of the catalogue.
 
 use crate::problems;
-use crate::view::{ItemId, OrderNumber, Refusal};
+use crate::view::{CatalogueRefusal, ItemId, OrderNumber};
 use wellspring_host::wire::problem::{self, Problem};
 
 /// The answer to a refused command.
-pub(crate) fn of_refusal(refusal: &Refusal) -> Box<Problem> {
+pub(crate) fn of_refusal(refusal: &CatalogueRefusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
-        Refusal::UnknownItem(_) => problems::ITEM_NOT_FOUND.because(detail).field("item"),
-        Refusal::UnknownTopic(_) => problems::TOPIC_NOT_FOUND.because(detail).field("topic"),
-        Refusal::UnknownOrder(..) => problems::ORDER_NOT_FOUND.because(detail).field("order"),
-        Refusal::Withdrawn(_) => problems::ITEM_WITHDRAWN.because(detail).field("item"),
-        Refusal::SkuTaken { item, .. } => {
+        CatalogueRefusal::UnknownItem(_) => problems::ITEM_NOT_FOUND.because(detail).field("item"),
+        CatalogueRefusal::UnknownTopic(_) => {
+            problems::TOPIC_NOT_FOUND.because(detail).field("topic")
+        }
+        CatalogueRefusal::UnknownOrder(..) => {
+            problems::ORDER_NOT_FOUND.because(detail).field("order")
+        }
+        CatalogueRefusal::Withdrawn(_) => problems::ITEM_WITHDRAWN.because(detail).field("item"),
+        CatalogueRefusal::SkuTaken { item, .. } => {
             problems::SKU_TAKEN.because(detail).field("sku").with("item", item.to_string())
         }
-        Refusal::TopicTaken { topic, .. } => {
+        CatalogueRefusal::TopicTaken { topic, .. } => {
             problems::TOPIC_TAKEN.because(detail).field("name").with("topic", topic.to_string())
         }
-        Refusal::Currency(_) => problem::INVALID.because(detail).field("currency"),
-        Refusal::Price(_) => problem::INVALID.because(detail).field("price"),
-        Refusal::TooFew { stock, .. } => {
+        CatalogueRefusal::Currency(_) => problem::INVALID.because(detail).field("currency"),
+        CatalogueRefusal::Price(_) => problem::INVALID.because(detail).field("price"),
+        CatalogueRefusal::TooFew { stock, .. } => {
             problems::STOCK_TOO_LOW.because(detail).field("by").with("stock", stock.to_string())
         }
-        Refusal::TooMany { .. } => problem::INVALID.because(detail).field("by"),
-        Refusal::Changed(_) => problems::ITEM_CHANGED.because(detail).field("If-Match"),
-        Refusal::Full => problems::CATALOGUE_FULL.because(detail),
+        CatalogueRefusal::TooMany { .. } => problem::INVALID.because(detail).field("by"),
+        CatalogueRefusal::Changed(_) => problems::ITEM_CHANGED.because(detail).field("If-Match"),
+        CatalogueRefusal::Full => problems::CATALOGUE_FULL.because(detail),
     }
 }
 
@@ -37,12 +41,12 @@ pub(crate) fn sold_out(item: ItemId, amount: u32, stock: u32) -> Box<Problem> {
 
 /// No item has this number.
 pub(crate) fn unknown_item(item: ItemId) -> Box<Problem> {
-    of_refusal(&Refusal::UnknownItem(item))
+    of_refusal(&CatalogueRefusal::UnknownItem(item))
 }
 
 /// No order has this id.
 pub(crate) fn unknown_order(item: ItemId, order: OrderNumber) -> Box<Problem> {
-    of_refusal(&Refusal::UnknownOrder(item, order))
+    of_refusal(&CatalogueRefusal::UnknownOrder(item, order))
 }
 
 /// The key was used for something else.

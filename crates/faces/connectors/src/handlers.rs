@@ -8,8 +8,8 @@ use crate::problems::{
 use crate::report::report;
 use crate::start::{draw_id, start_in, start_position};
 use crate::view::{
-    Action, Command, ConnectorKey, ConnectorKind, MAX_CONNECTORS, MAX_SKIPS, Origin, Outcome,
-    Refusal, StartPoint,
+    Action, Command, ConnectorKey, ConnectorKind, ConnectorOutcome, ConnectorRefusal,
+    MAX_CONNECTORS, MAX_SKIPS, Origin, StartPoint,
 };
 use crate::{ConnectorFace, document};
 use serde::{Deserialize, Serialize};
@@ -147,7 +147,7 @@ async fn define(
         .map_err(|error| problem::INTERNAL.because(format!("cannot generate an id: {error}")))?;
     let action = Action::Define { definition, origin: Origin::Api, id, start };
     let (outcome, position) = execute(face, request, &key, action).await?;
-    let status = if outcome == Outcome::Created { 201 } else { 200 };
+    let status = if outcome == ConnectorOutcome::Created { 201 } else { 200 };
     Ok(shown(face, &key, status)?.at(position))
 }
 
@@ -266,7 +266,7 @@ async fn execute(
     request: &Request,
     key: &ConnectorKey,
     action: Action,
-) -> Result<(Outcome, Position), Box<Problem>> {
+) -> Result<(ConnectorOutcome, Position), Box<Problem>> {
     request.still_may()?;
     let live = face.live()?;
     let command = Command { key: key.clone(), action };
@@ -276,7 +276,7 @@ async fn execute(
         return Err(refused(refusal, key));
     }
     face.supervisor.wake();
-    let outcome = executed.outcomes.last().copied().unwrap_or(Outcome::Unchanged);
+    let outcome = executed.outcomes.last().copied().unwrap_or(ConnectorOutcome::Unchanged);
     Ok((outcome, live.position()))
 }
 
@@ -289,18 +289,18 @@ fn unknown(key: &ConnectorKey) -> Box<Problem> {
     }
 }
 
-fn refused(refusal: Refusal, key: &ConnectorKey) -> Box<Problem> {
+fn refused(refusal: ConnectorRefusal, key: &ConnectorKey) -> Box<Problem> {
     match refusal {
-        Refusal::NotFound => unknown(key),
-        Refusal::Configured => CONNECTOR_CONFIGURED.because(format!(
+        ConnectorRefusal::NotFound => unknown(key),
+        ConnectorRefusal::Configured => CONNECTOR_CONFIGURED.because(format!(
             "the {} {:?} is defined in the server's configuration; change it there",
             key.kind.word(),
             key.name
         )),
-        Refusal::TooMany => TOO_MANY_CONNECTORS
+        ConnectorRefusal::TooMany => TOO_MANY_CONNECTORS
             .because(format!("there are {MAX_CONNECTORS} sinks and sources, the maximum"))
             .limit(MAX_CONNECTORS as u64),
-        Refusal::TooManySkips => TOO_MANY_SKIPS
+        ConnectorRefusal::TooManySkips => TOO_MANY_SKIPS
             .because(format!("the sink {:?} has {MAX_SKIPS} events to skip, the maximum", key.name))
             .limit(MAX_SKIPS as u64),
     }

@@ -98,7 +98,10 @@ impl Face for ConnectorFace {
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
     };
 
-    fn check(settings: &ConnectorConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
+    fn check(
+        settings: &ConnectorConfig,
+        _surroundings: Surroundings<'_>,
+    ) -> Result<(), SetupError> {
         let connectors = settings.connectors()?;
         if connectors.len() > MAX_CONNECTORS {
             return Err(format!("there are more than {MAX_CONNECTORS} sinks and sources").into());

@@ -80,7 +80,7 @@ pub(crate) struct Runner {
 
 /// What a runner needs of its surroundings.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct RunnerContext {
     pub(crate) host: Arc<Host>,
     pub(crate) live: Arc<Live<ConnectorView>>,
     pub(crate) secrets: SecretFolder,
@@ -91,7 +91,7 @@ impl Runner {
     pub(crate) fn start(
         key: &ConnectorKey,
         connector: &Connector,
-        around: &Surroundings,
+        context: &RunnerContext,
     ) -> Runner {
         let (status, control) = (Arc::new(Status::default()), Arc::new(Control::default()));
         let mut runner = Runner {
@@ -103,7 +103,7 @@ impl Runner {
             thread: None,
             second_log: None,
         };
-        let work = match prepare(key, connector, around, &status, &control) {
+        let work = match prepare(key, connector, context, &status, &control) {
             Ok(Prepared { work, warnings, second_log }) => {
                 (runner.warnings, runner.second_log) = (warnings, second_log);
                 work
@@ -180,7 +180,7 @@ struct Prepared {
 fn prepare(
     key: &ConnectorKey,
     connector: &Connector,
-    around: &Surroundings,
+    context: &RunnerContext,
     status: &Arc<Status>,
     control: &Arc<Control>,
 ) -> Result<Prepared, Fault> {
@@ -189,8 +189,8 @@ fn prepare(
         Fault::stop(StopCode::Unusable, why)
     };
     let definition = Definition::of(key.kind, connector).map_err(unreadable)?;
-    let log = log_of(around, definition.log())?;
-    let second = definition.second_log().map(|name| log_of(around, name)).transpose()?;
+    let log = log_of(context, definition.log())?;
+    let second = definition.second_log().map(|name| log_of(context, name)).transpose()?;
     let second_log = second.clone();
     let (status, control) = (Arc::clone(status), Arc::clone(control));
     match definition {
@@ -202,22 +202,22 @@ fn prepare(
                 history: connector.history,
                 start: connector.start,
                 skip: connector.skip.iter().copied().collect::<BTreeSet<_>>(),
-                clock: Arc::clone(&around.host.clock),
+                clock: Arc::clone(&context.host.clock),
             };
             let (destination, keeper, warnings) =
-                destination(key, connector, sink, around, &log, second, &status);
+                destination(key, connector, sink, context, &log, second, &status);
             let pump = Pump::new(settings, destination, keeper, status, control);
             Ok(Prepared { work: Box::new(move || pump.run()), warnings, second_log })
         }
         Definition::Source(source) => {
-            let connect = connect(&source.connection, &key.name, &around.secrets);
+            let connect = connect(&source.connection, &key.name, &context.secrets);
             let settings = SourcePumpSettings {
                 name: key.name.clone(),
                 generation: connector.generation,
                 definition: source,
                 log,
                 reject_log: second,
-                clock: Arc::clone(&around.host.clock),
+                clock: Arc::clone(&context.host.clock),
             };
             let pump = SourcePump::new(settings, connect, status, control);
             Ok(Prepared { work: Box::new(move || pump.run()), warnings: None, second_log })
@@ -225,8 +225,8 @@ fn prepare(
     }
 }
 
-fn log_of(around: &Surroundings, name: &str) -> Result<Log, Fault> {
-    around.host.node.get(name).ok_or_else(|| {
+fn log_of(context: &RunnerContext, name: &str) -> Result<Log, Fault> {
+    context.host.node.get(name).ok_or_else(|| {
         Fault::stop(
             StopCode::Unusable,
             format!(
@@ -241,21 +241,21 @@ fn destination(
     key: &ConnectorKey,
     connector: &Connector,
     sink: SinkDefinition,
-    around: &Surroundings,
+    context: &RunnerContext,
     log: &Log,
     dead_letter_log: Option<Log>,
     status: &Arc<Status>,
 ) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
     let history = log.history();
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
-    let cursor = || Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())) as Box<_>;
+    let cursor = || Box::new(SystemCursor::new(Arc::clone(&context.live), key.clone())) as Box<_>;
     match sink.target {
         Target::Kafka(target) => {
             let keeper = match target.mode {
                 DeliveryMode::ExactlyOnce => CursorKeeper::Destination(cursor()),
                 DeliveryMode::AtLeastOnce => CursorKeeper::Store(cursor()),
             };
-            let connect = connect(&target.connection, &key.name, &around.secrets);
+            let connect = connect(&target.connection, &key.name, &context.secrets);
             let settings = KafkaDestinationSettings {
                 sink_name: key.name.clone(),
                 identity,
@@ -265,14 +265,14 @@ fn destination(
                 target,
                 format: sink.format,
                 partition_by: sink.partition_by,
-                clock: Arc::clone(&around.host.clock),
+                clock: Arc::clone(&context.host.clock),
             };
             let destination = KafkaDestination::new(settings, connect);
             let warnings = destination.warnings();
             (Box::new(destination), keeper, Some(warnings))
         }
         Target::Webhook(target) => {
-            let secrets = around.secrets.clone();
+            let secrets = context.secrets.clone();
             let settings = WebhookDestinationSettings {
                 dead_letters: dead_letter_log.map(DeadLetters::new),
                 sink_name: key.name.clone(),
@@ -282,7 +282,7 @@ fn destination(
                 target,
                 format: sink.format,
                 partition_by: sink.partition_by,
-                clock: Arc::clone(&around.host.clock),
+                clock: Arc::clone(&context.host.clock),
                 status: Arc::clone(status),
             };
             let secret = Box::new(move |name: &str| secrets.read(name));

@@ -5,7 +5,7 @@
 //! restarted when there is a log to lead; one that has stopped waits for a command, which gives it
 //! another revision.
 
-use crate::runner::{Definition, Runner, Surroundings};
+use crate::runner::{Definition, Runner, RunnerContext};
 use crate::secrets::SecretFolder;
 use crate::settings::ConfiguredConnector;
 use crate::start::{draw_id, start_position};
@@ -178,14 +178,14 @@ impl Supervisor {
         if live.position() < self.settled.load(Ordering::Relaxed) {
             return;
         }
-        let around = Surroundings {
+        let context = RunnerContext {
             host: Arc::clone(&self.host),
             live: Arc::clone(live),
             secrets: self.secrets.clone(),
         };
         for (key, connector) in wanted {
             if !running.contains_key(key) {
-                running.insert(key.clone(), Runner::start(key, connector, &around));
+                running.insert(key.clone(), Runner::start(key, connector, &context));
             }
         }
     }

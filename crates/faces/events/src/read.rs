@@ -11,7 +11,7 @@ use super::subscribe;
 use bytes::Bytes;
 use std::borrow::Borrow;
 use std::sync::Arc;
-use wellspring_host::access::Standing;
+use wellspring_host::access::AccessRecheck;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::history;
 use wellspring_host::http::required_freshness::freshen;
@@ -240,9 +240,9 @@ pub(crate) async fn read(
     };
     let (producer, chunks) = stream::channel();
     let producer = producer.holding(job.admit()?);
-    let standing = request.body.standing().cloned();
+    let recheck = request.body.recheck().cloned();
     let (host, log_name) = (Arc::clone(host), request.log_name.clone());
-    tokio::spawn(pump(job, reading, producer, standing, host, log_name));
+    tokio::spawn(pump(job, reading, producer, recheck, host, log_name));
     Ok(Response::stream(content_type, chunks).at(head))
 }
 
@@ -250,7 +250,7 @@ async fn pump(
     mut job: Job,
     mut reading: ReadTask,
     producer: Producer,
-    standing: Option<Arc<Standing>>,
+    recheck: Option<Arc<AccessRecheck>>,
     host: Arc<Host>,
     log_name: String,
 ) {
@@ -271,7 +271,7 @@ async fn pump(
             Ok(piece) => piece,
             Err(problem) => return host.tell_cut(&problem, &log_name),
         };
-        if standing.as_ref().is_some_and(|standing| !standing.holds()) {
+        if recheck.as_ref().is_some_and(|recheck| !recheck.holds()) {
             // Cut off, not ended: the answer is incomplete.
             return;
         }

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use wellspring_host::access::Standing;
+use wellspring_host::access::AccessRecheck;
 use wellspring_host::http::history::ResumePoint;
 use wellspring_host::http::stream::{self, ClientGone, Producer};
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
@@ -36,7 +36,7 @@ struct LiveSubscription {
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
     _of_client: HeldByClient,
-    standing: Option<Arc<Standing>>,
+    recheck: Option<Arc<AccessRecheck>>,
 }
 
 /// Where a subscription resumes, if the client names that in `Last-Event-ID`, which wins over
@@ -89,14 +89,14 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
-    let standing = request.body.standing().cloned();
+    let recheck = request.body.recheck().cloned();
     let live = LiveSubscription {
         host,
         log_name: request.log_name.clone(),
         _permit: permit,
         _counted: counted,
         _of_client: of_client,
-        standing,
+        recheck,
     };
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription has started.
@@ -199,7 +199,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
             }
         };
         // The client learns the reason when it reconnects.
-        if feed.live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
+        if feed.live.recheck.as_ref().is_some_and(|recheck| !recheck.holds()) {
             return producer.end().await;
         }
         let sent = producer.send(std::mem::take(&mut subscriber.out)).await;

@@ -140,7 +140,7 @@ impl Face for GraphFace {
             .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
     };
 
-    fn check(settings: &GraphConfig, _around: Surroundings<'_>) -> Result<(), SetupError> {
+    fn check(settings: &GraphConfig, _surroundings: Surroundings<'_>) -> Result<(), SetupError> {
         settings.check()
     }
 

@@ -14,7 +14,7 @@ use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::create::{CreateOutcome, another_request, judge, made, parse, push, seen};
 use super::{Allowance, host_of, refusal};
-use crate::view::{Command, Links, Naming, Outcome};
+use crate::view::{Command, LinkOutcome, Links, Naming};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
@@ -228,7 +228,8 @@ impl Bulk<'_> {
             self.live.execute(&self.effects, &commands, key, CommitOn::JournalThread).await?;
         self.payer.work(executed.decided_us);
         let replayed = executed.appended.is_some_and(|appended| appended.replayed);
-        let is_new = |outcome: &&Outcome| !replayed && matches!(outcome, Outcome::Created(_));
+        let is_new =
+            |outcome: &&LinkOutcome| !replayed && matches!(outcome, LinkOutcome::Created(_));
         let new = executed.outcomes.iter().filter(is_new).count() as u64;
         // A refused line counts.
         let used = new + u64::from(executed.refused.is_some());

@@ -3,7 +3,7 @@
 use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::{Allowance, bulk, host_of, json, refusal, target};
-use crate::view::{Code, Command, Create, Folded, Naming, Outcome};
+use crate::view::{Code, Command, Create, Folded, LinkOutcome, Naming};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::digest;
@@ -104,11 +104,11 @@ pub(super) enum CreateOutcome {
 }
 
 /// The link of a create's outcome; `None` for another outcome.
-pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
+pub(super) fn made(outcome: LinkOutcome) -> Option<CreateOutcome> {
     match outcome {
-        Outcome::Created(code) => Some(CreateOutcome::Now(code)),
-        Outcome::Existing(code) => Some(CreateOutcome::Before(code)),
-        Outcome::Changed(_) | Outcome::Deleted(_) | Outcome::Clicked(_) => None,
+        LinkOutcome::Created(code) => Some(CreateOutcome::Now(code)),
+        LinkOutcome::Existing(code) => Some(CreateOutcome::Before(code)),
+        LinkOutcome::Changed(_) | LinkOutcome::Deleted(_) | LinkOutcome::Clicked(_) => None,
     }
 }
 

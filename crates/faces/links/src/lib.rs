@@ -114,8 +114,8 @@ impl Face for LinkFace {
             .fails[APPENDING, VIEWING, NAMED, NOT_FOLLOWED] => [302 + LOCATION];
     };
 
-    fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), SetupError> {
-        LinkSettings::of(around.process, settings, around.has_tls).map(drop)
+    fn check(settings: &LinkConfig, surroundings: Surroundings<'_>) -> Result<(), SetupError> {
+        LinkSettings::of(surroundings.process, settings, surroundings.has_tls).map(drop)
     }
 
     fn own_url(settings: &LinkConfig) -> Option<&str> {

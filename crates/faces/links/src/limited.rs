@@ -6,7 +6,7 @@
 use super::LinkFace;
 use super::redirects::{ClickHeaders, REDIRECT_CACHING, Visit, of_lookup};
 use super::refusal;
-use crate::view::{Code, Command, Links, Lookup, Refusal, url};
+use crate::view::{Code, Command, LinkRefusal, Links, Lookup, url};
 use hyper::Method;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response};
@@ -36,7 +36,7 @@ pub(super) async fn follow(
     }
     if request.method == Method::HEAD {
         if details.max_clicks.is_some_and(|most| details.clicks >= most.into()) {
-            return Err(refusal::of_refusal(Refusal::UsedUp(code)));
+            return Err(refusal::of_refusal(LinkRefusal::UsedUp(code)));
         }
     } else {
         let header = |name: &str| request.header(name).map(str::as_bytes);

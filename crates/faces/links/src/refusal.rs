@@ -3,7 +3,7 @@
 use super::redirects::{deleted, unknown};
 use super::target;
 use crate::problems;
-use crate::view::{Code, Details, Refusal, Status};
+use crate::view::{Code, Details, LinkRefusal, Status};
 use wellspring_host::wire::problem::{self, Problem};
 
 /// Answers about a link that does not exist or is deleted; otherwise its details.
@@ -16,19 +16,21 @@ pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box
 }
 
 /// The answer to a refused command.
-pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
+pub(super) fn of_refusal(refusal: LinkRefusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
-        Refusal::AliasTaken(_) => problems::ALIAS_TAKEN.because(detail).field("alias"),
-        Refusal::Reserved(_) => problems::ALIAS_RESERVED.because(detail).field("alias"),
-        Refusal::Unknown(code) => unknown(code),
-        Refusal::Deleted(code) => deleted(code),
-        Refusal::UsedUp(_) => problems::LINK_EXPIRED.because(detail),
-        Refusal::Url(fault) => target::of_fault(fault),
-        Refusal::Tags => problem::INVALID.because(detail).field("tags"),
-        Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
-        Refusal::Exhausted => problems::CODES_EXHAUSTED.because(detail),
-        Refusal::CandidatesTaken => problems::CODES_TAKEN.because(detail).field("deterministic"),
+        LinkRefusal::AliasTaken(_) => problems::ALIAS_TAKEN.because(detail).field("alias"),
+        LinkRefusal::Reserved(_) => problems::ALIAS_RESERVED.because(detail).field("alias"),
+        LinkRefusal::Unknown(code) => unknown(code),
+        LinkRefusal::Deleted(code) => deleted(code),
+        LinkRefusal::UsedUp(_) => problems::LINK_EXPIRED.because(detail),
+        LinkRefusal::Url(fault) => target::of_fault(fault),
+        LinkRefusal::Tags => problem::INVALID.because(detail).field("tags"),
+        LinkRefusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
+        LinkRefusal::Exhausted => problems::CODES_EXHAUSTED.because(detail),
+        LinkRefusal::CandidatesTaken => {
+            problems::CODES_TAKEN.because(detail).field("deterministic")
+        }
     }
 }
 
@@ -49,10 +51,10 @@ mod tests {
         let expected = (400, "URL is a required field".to_owned());
         assert_eq!(error_of(target::url_required()), expected);
         assert_eq!(error_of(unknown(code)), (404, "URL not found".to_owned()));
-        assert_eq!(error_of(of_refusal(Refusal::Unknown(code))).1, "URL not found");
-        let taken = of_refusal(Refusal::AliasTaken(code));
+        assert_eq!(error_of(of_refusal(LinkRefusal::Unknown(code))).1, "URL not found");
+        let taken = of_refusal(LinkRefusal::AliasTaken(code));
         assert_eq!(error_of(taken), (409, "the alias Yci is taken; choose another".to_owned()));
-        assert_eq!(error_of(of_refusal(Refusal::Deleted(code))).0, 410);
-        assert_eq!(error_of(of_refusal(Refusal::Reserved(code))).0, 422);
+        assert_eq!(error_of(of_refusal(LinkRefusal::Deleted(code))).0, 410);
+        assert_eq!(error_of(of_refusal(LinkRefusal::Reserved(code))).0, 422);
     }
 }

@@ -2,9 +2,9 @@
 //! no one can type.
 
 use super::gate::Gate;
-use super::joining::{self, LeadWait};
+use super::joining_node::{self, LeadWait};
 use super::password;
-use crate::access::view::{Command, Refusal};
+use crate::access::view::{AccessRefusal, Command};
 use crate::identity::{AccountName, Grant, Grants, Role};
 use crate::setup::SetupError;
 use std::env::{self, VarError};
@@ -25,7 +25,7 @@ const DEFAULT_USER: &str = "admin";
 /// A sentence: the name or the password is invalid, or the account could not be created. Starting
 /// without the requested account would leave the server open.
 pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), SetupError> {
-    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining::PATIENCE)
+    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining_node::PATIENCE)
 }
 
 pub(super) fn ensure(
@@ -48,7 +48,7 @@ pub(super) fn ensure(
     let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
     let failed = |reason: SetupError| format!("cannot create the account {name}: {reason}");
     loop {
-        if joining::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
+        if joining_node::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
             tell_ignored();
             return Ok(());
         }
@@ -59,7 +59,7 @@ pub(super) fn ensure(
                 return Ok(());
             }
             // Another node created it first, which is just as good.
-            Ok(Some(Refusal::NotFirst)) => return Ok(()),
+            Ok(Some(AccessRefusal::NotFirst)) => return Ok(()),
             Ok(Some(refusal)) => return Err(failed(refusal.to_string().into()).into()),
             Err(reason) if gate.live().log().role().leads() => {
                 return Err(failed(reason.into()).into());

@@ -10,7 +10,7 @@
 //! into the browser, which adds them to requests of any page: so with `Basic` the `Origin` is
 //! checked, too.
 
-use super::origins::Cors;
+use super::cors_origins::Cors;
 use crate::hostname::HostList;
 use crate::setup::SetupError;
 use crate::wire::problem::{self, Problem};

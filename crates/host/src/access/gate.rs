@@ -7,15 +7,15 @@
 use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::config::AccessConfig;
+use super::cors_origins::Cors;
 use super::credentials::{self, Credential, CredentialFault, Login};
+use super::foreign_page::{Pages, Trust};
 use super::jwks_source;
 use super::needs::Needs;
-use super::origins::Cors;
-use super::page::{Pages, Trust};
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
-use super::standing::Moment;
-use super::throttle::{Admission, Outcome, Throttle};
+use super::recheck::Moment;
+use super::throttle::{Admission, AttemptResult, Throttle};
 use super::token::{IssuedToken, Tokens};
 use super::waiting::WaitingPlaces;
 use crate::access::view::{Access, Folded, State};
@@ -431,7 +431,7 @@ impl Gate {
         let now_us = self.clock.monotonic_us();
         match (verdict, account) {
             (Err(password::Busy), _) => {
-                attempt.settle(Outcome::NotTried, now_us);
+                attempt.settle(AttemptResult::NotTried, now_us);
                 Err(NotLoggedIn::Busy)
             }
             (
@@ -441,7 +441,7 @@ impl Gate {
                 ),
                 Some(account),
             ) => {
-                attempt.settle(Outcome::Right, now_us);
+                attempt.settle(AttemptResult::Right, now_us);
                 if right == password::PasswordVerdict::RightButWeak {
                     // Not rehashed: the event that sets a password ends the account's tokens.
                     let account = account.name().as_str();
@@ -457,7 +457,7 @@ impl Gate {
                 })
             }
             (Ok(_), _) => {
-                attempt.settle(Outcome::Wrong, now_us);
+                attempt.settle(AttemptResult::Wrong, now_us);
                 Err(NotLoggedIn::Wrong)
             }
         }

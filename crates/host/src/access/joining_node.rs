@@ -120,5 +120,5 @@ fn within<F: Future>(patience: Duration, future: F) -> Result<Option<F::Output>,
 }
 
 #[cfg(test)]
-#[path = "joining_tests.rs"]
+#[path = "joining_node_tests.rs"]
 mod tests;

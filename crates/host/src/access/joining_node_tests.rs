@@ -1,4 +1,4 @@
-use super::super::first::ensure;
+use super::super::first_admin::ensure;
 use super::*;
 use crate::clock;
 use crate::config::{FaceTerms, HostConfig};

@@ -1,7 +1,7 @@
 //! The files of this room in the data folder, to be checked: the token secret and the marker.
 
 use super::gate::Gate;
-use super::{sealed, token_secret};
+use super::{accounts_marker, token_secret};
 use crate::kept_file::{FileCheck, KeptFile};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,6 @@ pub(crate) fn kept_files(data: &Path, gate: &Arc<Gate>) -> Vec<KeptFile> {
     };
     vec![
         file(token_secret::FILE, |data, gate| gate.tokens().keep(data)),
-        file(sealed::FILE, sealed::keep),
+        file(accounts_marker::FILE, accounts_marker::keep),
     ]
 }

@@ -20,32 +20,32 @@
 //! every request must use one of the server's own names, which no page of another site can have
 //! (`page`).
 
+pub mod accounts_marker;
 pub mod api_key;
 pub(crate) mod cache;
 pub(crate) mod config;
+pub(crate) mod cors_origins;
 pub(crate) mod credentials;
-mod derived;
-pub(crate) mod first;
+mod derived_secrets;
+pub(crate) mod first_admin;
 pub(crate) mod foreign;
 mod foreign_claims;
+pub(crate) mod foreign_page;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
 pub mod gate;
-pub(crate) mod joining;
+pub(crate) mod joining_node;
 pub mod json;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
 pub(crate) mod kept_files;
+pub(crate) mod key_refresh;
 mod needs;
 pub mod offline;
-pub(crate) mod origins;
-pub(crate) mod page;
 pub mod password;
 pub mod principal;
-pub(crate) mod renewal;
+pub(crate) mod recheck;
 pub(crate) mod rotation;
-pub mod sealed;
-pub(crate) mod standing;
 #[cfg(test)]
 mod test_issuer;
 pub(crate) mod throttle;
@@ -58,7 +58,7 @@ pub use crate::identity::Holder;
 pub(crate) use gate::{Gate, GateRequest, Pass};
 pub use needs::Needs;
 pub use principal::Principal;
-pub use standing::Standing;
+pub use recheck::AccessRecheck;
 pub use token_secret::has_token_secret;
 
 use crate::access::view::Access;

@@ -1,7 +1,7 @@
 //! The accounts of a data folder that no server has open: for the first administrator before the
 //! first start, and for an operator without a working credential.
 
-use crate::access::view::{Access, Command, Folded, Refusal, State};
+use crate::access::view::{Access, AccessRefusal, Command, Folded, State};
 use crate::private_folder::keep_private;
 use crate::view::{CommandResults, Live};
 use crate::wire::effects::Effects;
@@ -77,7 +77,7 @@ impl Offline {
     ///
     /// # Errors
     /// A sentence.
-    pub fn execute(&self, commands: &[Command]) -> Result<Option<Refusal>, String> {
+    pub fn execute(&self, commands: &[Command]) -> Result<Option<AccessRefusal>, String> {
         execute(&self.live, commands)
     }
 }
@@ -96,7 +96,7 @@ impl Drop for Offline {
 pub(crate) fn execute(
     live: &Live<Access>,
     commands: &[Command],
-) -> Result<Option<Refusal>, String> {
+) -> Result<Option<AccessRefusal>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     let executed =
@@ -127,7 +127,7 @@ mod tests {
             roles: Grants::from(Grant::everywhere(Role::Admin)),
         };
         assert_eq!(offline.execute(std::slice::from_ref(&add)), Ok(None));
-        assert!(matches!(offline.execute(&[add]), Ok(Some(Refusal::NameTaken(_)))));
+        assert!(matches!(offline.execute(&[add]), Ok(Some(AccessRefusal::NameTaken(_)))));
         assert!(matches!(Offline::open(&data, IfMissing::Begin), Err(OfflineError::InUse)));
         drop(offline);
         let again = Offline::open(&data, IfMissing::Fail).unwrap_or_else(|_| panic!());

@@ -159,7 +159,8 @@ impl Drop for WaitingLogin<'_> {
 }
 
 impl Passwords {
-    /// At most so many run at once (half of the cores, for example), and so many wait.
+    /// At most `most_running` run at once (half of the cores, for example), and `most_waiting`
+    /// wait.
     pub(crate) fn new(most_running: usize, most_waiting: usize) -> Passwords {
         let running = Arc::new(Semaphore::new(most_running.max(1)));
         Passwords { running, waiting: AtomicUsize::new(0), most_waiting }

@@ -22,7 +22,7 @@ pub(crate) struct Moment {
 
 /// An admission, and what it was for.
 #[derive(Debug)]
-pub struct Standing {
+pub struct AccessRecheck {
     gate: Arc<Gate>,
     principal: Arc<Principal>,
     needs: Needs,
@@ -30,7 +30,7 @@ pub struct Standing {
     moment: Moment,
 }
 
-impl Standing {
+impl AccessRecheck {
     /// The admission of a caller that the gate has just let in: what is needed, on the log
     /// concerned (`None`: on what belongs to no log). `moment` is from before the check, so that no
     /// change is missed.
@@ -40,9 +40,9 @@ impl Standing {
         principal: &Arc<Principal>,
         needs: Needs,
         log: Option<Cow<'static, str>>,
-    ) -> Standing {
+    ) -> AccessRecheck {
         let (gate, principal) = (Arc::clone(gate), Arc::clone(principal));
-        Standing { gate, principal, needs, log, moment }
+        AccessRecheck { gate, principal, needs, log, moment }
     }
 
     /// Whether the gate would still admit the caller.
@@ -56,7 +56,7 @@ impl Standing {
     /// # Errors
     /// 401, 403.
     pub(crate) fn check(&self) -> Result<(), Box<Problem>> {
-        let Standing { gate, principal, needs, log, moment } = self;
+        let AccessRecheck { gate, principal, needs, log, moment } = self;
         // A node's signature does not expire within a request.
         if !needs.are_of_accounts() {
             return Ok(());

@@ -49,7 +49,7 @@ struct Record {
 pub(crate) enum Admission {
     /// Make it, and [`settle`](Attempt::settle) it.
     Go(Attempt),
-    /// Not before so many seconds, at least 1: 429 with `Retry-After`.
+    /// Not before this number of seconds, at least 1: 429 with `Retry-After`.
     Later(u64),
 }
 
@@ -68,7 +68,7 @@ impl Attempt {
     /// Records the outcome, at the time `now_us` of the monotonic clock. A correct password resets
     /// the counter of its account, not that of its address; otherwise an attacker could reset the
     /// address with an account of their own.
-    pub(crate) fn settle(mut self, outcome: Outcome, now_us: u64) {
+    pub(crate) fn settle(mut self, outcome: AttemptResult, now_us: u64) {
         self.is_settled = true;
         self.throttle.note(&self, outcome, now_us);
     }
@@ -77,14 +77,14 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.throttle.note(self, Outcome::Wrong, self.admitted_us);
+            self.throttle.note(self, AttemptResult::Wrong, self.admitted_us);
         }
     }
 }
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptResult {
     /// The password was right.
     Right,
     /// It was wrong, or the account does not exist.
@@ -173,7 +173,7 @@ impl Throttle {
         })
     }
 
-    fn note(&self, attempt: &Attempt, outcome: Outcome, now_us: u64) {
+    fn note(&self, attempt: &Attempt, outcome: AttemptResult, now_us: u64) {
         let (account_key, client_key) = (attempt.account, attempt.client);
         let mut records = self.lock();
         let mut account = known(&records.accounts, &account_key, now_us);
@@ -182,12 +182,12 @@ impl Throttle {
             record.under_way = record.under_way.saturating_sub(1);
         }
         match outcome {
-            Outcome::Wrong => {
+            AttemptResult::Wrong => {
                 account.fail(FREE_OF_ACCOUNT, now_us);
                 client.fail(FREE_OF_ADDRESS, now_us);
             }
-            Outcome::Right => (account.failures, account.not_before_us) = (0, 0),
-            Outcome::NotTried => {}
+            AttemptResult::Right => (account.failures, account.not_before_us) = (0, 0),
+            AttemptResult::NotTried => {}
         }
         let is_nothing = |record: &Record| record.failures == 0 && record.under_way == 0;
         if is_nothing(&account) {
@@ -225,7 +225,7 @@ mod tests {
         throttle: &Arc<Throttle>,
         name: &str,
         from: Option<IpAddr>,
-        outcome: Outcome,
+        outcome: AttemptResult,
         now_us: u64,
     ) -> Result<(), u64> {
         match throttle.admit(name, from, now_us) {
@@ -242,26 +242,26 @@ mod tests {
         let throttle = Arc::new(Throttle::default());
         let mut now_us = 7 * SECOND_US;
         for n in 0..5 {
-            assert_eq!(attempt(&throttle, "ann", address(n), Outcome::Wrong, now_us), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", address(n), AttemptResult::Wrong, now_us), Ok(()));
         }
         for (n, wait_s) in
             [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900].into_iter().enumerate()
         {
             // From any address: the account is locked.
             let from = address(100 + n as u32);
-            assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Err(wait_s));
+            assert_eq!(attempt(&throttle, "ann", from, AttemptResult::Wrong, now_us), Err(wait_s));
             let almost_us = now_us + wait_s * SECOND_US - 1;
-            assert_eq!(attempt(&throttle, "ann", from, Outcome::Right, almost_us), Err(1));
-            assert_eq!(attempt(&throttle, "bob", from, Outcome::Right, almost_us), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", from, AttemptResult::Right, almost_us), Err(1));
+            assert_eq!(attempt(&throttle, "bob", from, AttemptResult::Right, almost_us), Ok(()));
             now_us += wait_s * SECOND_US;
-            assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", from, AttemptResult::Wrong, now_us), Ok(()));
         }
         // After an hour of quiet the count starts again.
         now_us += FORGOTTEN_US;
         for _ in 0..5 {
-            assert_eq!(attempt(&throttle, "ann", address(1), Outcome::Wrong, now_us), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", address(1), AttemptResult::Wrong, now_us), Ok(()));
         }
-        assert_eq!(attempt(&throttle, "ann", address(1), Outcome::Wrong, now_us), Err(1));
+        assert_eq!(attempt(&throttle, "ann", address(1), AttemptResult::Wrong, now_us), Err(1));
     }
 
     #[test]
@@ -270,28 +270,31 @@ mod tests {
         let from = address(1);
         // Logging in to one's own account in between does not help against others.
         let mut tried = 0;
-        while attempt(&throttle, &format!("victim{tried}"), from, Outcome::Wrong, 0).is_ok() {
+        while attempt(&throttle, &format!("victim{tried}"), from, AttemptResult::Wrong, 0).is_ok() {
             tried += 1;
-            let _ = attempt(&throttle, "own", from, Outcome::Right, 0);
+            let _ = attempt(&throttle, "own", from, AttemptResult::Right, 0);
             assert!(tried < 100);
         }
         assert_eq!(tried, 21);
-        assert_eq!(attempt(&throttle, "own", from, Outcome::Right, 0), Err(1));
-        assert_eq!(attempt(&throttle, "own", address(2), Outcome::Right, 0), Ok(()));
+        assert_eq!(attempt(&throttle, "own", from, AttemptResult::Right, 0), Err(1));
+        assert_eq!(attempt(&throttle, "own", address(2), AttemptResult::Right, 0), Ok(()));
         for _ in 0..100 {
             for _ in 0..4 {
-                assert_eq!(attempt(&throttle, "ann", address(3), Outcome::NotTried, 0), Ok(()));
+                assert_eq!(
+                    attempt(&throttle, "ann", address(3), AttemptResult::NotTried, 0),
+                    Ok(())
+                );
             }
-            assert_eq!(attempt(&throttle, "ann", address(3), Outcome::Right, 0), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", address(3), AttemptResult::Right, 0), Ok(()));
         }
         for n in 0..4 {
-            assert_eq!(attempt(&throttle, "ann", address(10 + n), Outcome::Wrong, 0), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", address(10 + n), AttemptResult::Wrong, 0), Ok(()));
         }
-        assert_eq!(attempt(&throttle, "ann", address(20), Outcome::Right, 0), Ok(()));
+        assert_eq!(attempt(&throttle, "ann", address(20), AttemptResult::Right, 0), Ok(()));
         for n in 0..5 {
-            assert_eq!(attempt(&throttle, "ann", address(30 + n), Outcome::Wrong, 0), Ok(()));
+            assert_eq!(attempt(&throttle, "ann", address(30 + n), AttemptResult::Wrong, 0), Ok(()));
         }
-        assert_eq!(attempt(&throttle, "ann", address(40), Outcome::Wrong, 0), Err(1));
+        assert_eq!(attempt(&throttle, "ann", address(40), AttemptResult::Wrong, 0), Err(1));
     }
 
     #[test]
@@ -304,20 +307,20 @@ mod tests {
             })
             .collect();
         assert_eq!(attempts.len(), FREE_OF_ACCOUNT as usize + 1);
-        attempts.into_iter().for_each(|attempt| attempt.settle(Outcome::Wrong, 0));
-        assert_eq!(attempt(&throttle, "ann", address(5000), Outcome::Wrong, 0), Err(1));
+        attempts.into_iter().for_each(|attempt| attempt.settle(AttemptResult::Wrong, 0));
+        assert_eq!(attempt(&throttle, "ann", address(5000), AttemptResult::Wrong, 0), Err(1));
         // A dropped attempt has failed and is no longer in progress.
         let Admission::Go(gone) = throttle.admit("bob", address(6000), 0) else { panic!() };
         drop(gone);
         for n in 0..4 {
-            assert_eq!(attempt(&throttle, "bob", address(n), Outcome::Wrong, 0), Ok(()));
+            assert_eq!(attempt(&throttle, "bob", address(n), AttemptResult::Wrong, 0), Ok(()));
         }
-        assert_eq!(attempt(&throttle, "bob", address(9), Outcome::Right, 0), Err(1));
+        assert_eq!(attempt(&throttle, "bob", address(9), AttemptResult::Right, 0), Err(1));
         // Once delayed, one at a time.
         let Admission::Go(one) = throttle.admit("ann", address(1), LOCK_US) else { panic!() };
         assert!(matches!(throttle.admit("ann", address(2), LOCK_US), Admission::Later(1)));
-        one.settle(Outcome::Right, LOCK_US);
-        assert_eq!(attempt(&throttle, "ann", address(2), Outcome::Right, LOCK_US), Ok(()));
+        one.settle(AttemptResult::Right, LOCK_US);
+        assert_eq!(attempt(&throttle, "ann", address(2), AttemptResult::Right, LOCK_US), Ok(()));
     }
 
     #[test]
@@ -325,20 +328,20 @@ mod tests {
         let throttle = Arc::new(Throttle::default());
         for n in 0..21 {
             let from = Some(format!("2001:db8::{n:x}").parse().unwrap());
-            assert_eq!(attempt(&throttle, &n.to_string(), from, Outcome::Wrong, 0), Ok(()));
+            assert_eq!(attempt(&throttle, &n.to_string(), from, AttemptResult::Wrong, 0), Ok(()));
         }
         let same = Some("2001:db8::ffff:1".parse().unwrap());
-        assert_eq!(attempt(&throttle, "ann", same, Outcome::Wrong, 0), Err(1));
+        assert_eq!(attempt(&throttle, "ann", same, AttemptResult::Wrong, 0), Err(1));
         let other = Some("2001:db8:0:1::1".parse().unwrap());
-        assert_eq!(attempt(&throttle, "ann", other, Outcome::Wrong, 0), Ok(()));
-        assert_eq!(attempt(&throttle, "ann", None, Outcome::Wrong, 0), Ok(()));
+        assert_eq!(attempt(&throttle, "ann", other, AttemptResult::Wrong, 0), Ok(()));
+        assert_eq!(attempt(&throttle, "ann", None, AttemptResult::Wrong, 0), Ok(()));
     }
 
     #[test]
     fn memory_is_bounded() {
         let throttle = Arc::new(Throttle::default());
         for n in 0..100_000 {
-            let _ = attempt(&throttle, &format!("{n}"), address(n), Outcome::Wrong, 0);
+            let _ = attempt(&throttle, &format!("{n}"), address(n), AttemptResult::Wrong, 0);
         }
         let records = throttle.lock();
         for most in records.accounts.sizes() {
@@ -348,7 +351,7 @@ mod tests {
         drop(records);
         let quiet = Arc::new(Throttle::default());
         for n in 0..100 {
-            assert!(attempt(&quiet, "ann", address(n), Outcome::Right, 0).is_ok());
+            assert!(attempt(&quiet, "ann", address(n), AttemptResult::Right, 0).is_ok());
         }
         let records = quiet.lock();
         assert_eq!((records.accounts.sizes(), records.clients.sizes()), ([0; 2], [0; 2]));

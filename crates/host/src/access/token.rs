@@ -7,7 +7,7 @@
 //! 10.3 treats claims of a wrong type as missing (CVE-2026-25537), and from 10 on adds a second
 //! stack of cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
-use super::derived::DerivedSecrets;
+use super::derived_secrets::DerivedSecrets;
 use super::foreign::{ForeignClaims, ForeignIssuer, TokenParts};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};

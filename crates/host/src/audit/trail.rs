@@ -14,11 +14,11 @@ const ORDER: u8 = 2;
 pub(super) enum KeepOutcome {
     /// It will be stored soon.
     Accepted,
-    /// There is no room for it, or the log takes nothing.
+    /// There is no room for it, or the log refuses appends.
     Shed,
 }
 
-/// The producer of audit events. One for all threads, so that entries stand in one order.
+/// The producer of audit events. One for all threads, so that entries keep one order.
 #[derive(Default)]
 pub(super) struct Trail(Mutex<Option<Producer>>);
 

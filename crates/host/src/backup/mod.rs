@@ -8,7 +8,7 @@ mod schedule;
 
 pub use config::BackupConfig;
 
-use crate::access::sealed;
+use crate::access::accounts_marker;
 use crate::node::Node;
 use crate::setup::SetupError;
 use crate::stats::family::{Family, Kind};
@@ -128,7 +128,7 @@ impl Backups {
 }
 
 impl Backups {
-    /// Tells of backups in the place that are of no use.
+    /// Warns about backups in the place with a damaged manifest.
     fn note_unreadable(&self, unreadable: &[UnreadableManifest]) {
         let to = &self.config.backup_to;
         self.counts.unreadable.store(unreadable.len() as u64, Relaxed);
@@ -144,5 +144,5 @@ pub fn source(node: &Arc<Node>, clock: &Arc<dyn Clock>) -> OpenLogs {
     let listed = Arc::clone(node);
     let (gate, version) = (node.head_gate(), env!("CARGO_PKG_VERSION"));
     let logs = OpenLogs::new(gate, Arc::clone(clock), version, move || listed.all());
-    logs.with_accounts(sealed::is_marked(node.data()))
+    logs.with_accounts(accounts_marker::is_marked(node.data()))
 }

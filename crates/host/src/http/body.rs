@@ -3,7 +3,7 @@
 
 use super::Host;
 use super::body_memory::Charge;
-use crate::access::Standing;
+use crate::access::AccessRecheck;
 use crate::limits::Payer;
 use crate::stats::RefusalReason;
 use crate::wire::problem::{self, Problem};
@@ -56,7 +56,7 @@ pub struct Body {
     charge: Charge,
     payer: Payer,
     /// The caller; none before access is granted.
-    standing: Option<Arc<Standing>>,
+    recheck: Option<Arc<AccessRecheck>>,
 }
 
 impl Body {
@@ -67,18 +67,18 @@ impl Body {
             host: Arc::clone(host),
             charge: Charge::of_body(version),
             payer: Payer::default(),
-            standing: None,
+            recheck: None,
         }
     }
 
     /// Rejects further input once its caller would no longer be admitted.
-    pub(crate) fn stand(&mut self, standing: Standing) {
-        self.standing = Some(Arc::new(standing));
+    pub(crate) fn recheck_access(&mut self, recheck: AccessRecheck) {
+        self.recheck = Some(Arc::new(recheck));
     }
 
     /// The admission of its caller; none before that.
-    pub fn standing(&self) -> Option<&Arc<Standing>> {
-        self.standing.as_ref()
+    pub fn recheck(&self) -> Option<&Arc<AccessRecheck>> {
+        self.recheck.as_ref()
     }
 
     /// Charges the body to a payer.
@@ -99,7 +99,7 @@ impl Body {
     /// The next piece, `None` at the end, while its caller would still be admitted.
     async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let chunk = self.next_chunk().await?;
-        self.standing.as_ref().map_or(Ok(()), |standing| standing.check())?;
+        self.recheck.as_ref().map_or(Ok(()), |recheck| recheck.check())?;
         Ok(chunk)
     }
 

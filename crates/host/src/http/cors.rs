@@ -6,7 +6,7 @@
 //! it itself. Redirects of links are left alone: the lean loop answers them, too.
 
 use super::{Request, Response};
-use crate::access::origins::Cors;
+use crate::access::cors_origins::Cors;
 use hyper::Method;
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 

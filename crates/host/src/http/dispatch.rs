@@ -35,7 +35,7 @@ use super::{
     history, idempotency, required_freshness,
 };
 use crate::access::credentials;
-use crate::access::{GateRequest, Needs, Standing};
+use crate::access::{AccessRecheck, GateRequest, Needs};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -323,8 +323,8 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
     };
     let is_kept = log == Some(SYSTEM_LOG) && route.may_write();
     let principal = admitted?;
-    let standing = Standing::new(&host.access, moment, &principal, route.needs, log.map(kept));
-    request.body.stand(standing);
+    let recheck = AccessRecheck::new(&host.access, moment, &principal, route.needs, log.map(kept));
+    request.body.recheck_access(recheck);
     request.principal = principal;
     allowance::of_account(host, request)?;
     if is_kept {

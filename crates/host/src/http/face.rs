@@ -61,7 +61,10 @@ pub trait Face: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence for the operator about the first setting that is wrong.
-    fn check(_settings: &Self::Settings, _around: Surroundings<'_>) -> Result<(), SetupError> {
+    fn check(
+        _settings: &Self::Settings,
+        _surroundings: Surroundings<'_>,
+    ) -> Result<(), SetupError> {
         Ok(())
     }
 

@@ -47,7 +47,7 @@ const SHOW_WAIT: Duration = Duration::from_secs(5);
 /// The header that names the node that answered instead of the receiving one.
 pub(super) const ANSWERED_BY: &str = "wellspring-answered-by";
 
-/// What of a request the leader answers: the log concerned.
+/// A request that the leader of its log must answer.
 pub(super) struct ForLeader {
     cluster: Arc<Cluster>,
     name: String,

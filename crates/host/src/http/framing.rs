@@ -29,7 +29,7 @@ enum Place {
     /// Before a head.
     Between,
     Head,
-    /// So many bytes of content.
+    /// Content of this length, in bytes.
     Content(u64),
     Chunks(Chunked),
     /// Not followed: HTTP/2, or after a fault.
@@ -77,7 +77,7 @@ impl RequestFraming {
         }
     }
 
-    /// So many bytes have come that were not looked at.
+    /// Counts received bytes that were not parsed.
     pub(super) fn pass(&mut self, bytes: u64) {
         if let Place::Content(left) = &mut self.place {
             *left = left.saturating_sub(bytes);

@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(names[0], "order-7", "what an open server has stored is found again");
         for (at, one) in names.iter().enumerate() {
             assert!(!names[at + 1..].contains(one), "{one}");
-            // Nobody can write another's name by hand.
+            // No client can write another's name by hand.
             for holder in all {
                 assert!(at == 0 || name(holder, one, KeyUse::Request) != *one, "{one}");
             }

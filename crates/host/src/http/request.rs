@@ -149,7 +149,7 @@ impl Request {
     /// # Errors
     /// 401, 403.
     pub fn still_may(&self) -> Result<(), Box<Problem>> {
-        self.body.standing().map_or(Ok(()), |standing| standing.check())
+        self.body.recheck().map_or(Ok(()), |recheck| recheck.check())
     }
 
     /// The value of a parameter that its route declares.

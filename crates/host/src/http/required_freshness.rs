@@ -206,7 +206,7 @@ fn position_in(
 
 /// Waits until the accounts are known up to the position of the system log that the client names in
 /// `Wellspring-Min-System-Position`, if any: so a lagging node judges no one without changes that
-/// were made and answered on another. This comes before authentication, so nobody waits for what
+/// were made and answered on another. This comes before authentication, so no client waits for what
 /// cannot come, or without credentials where these are required, and few of one address wait at a
 /// time.
 ///

@@ -38,7 +38,7 @@ pub(crate) struct HeadLimits {
 /// How a body is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// So many bytes.
+    /// Content of this length, in bytes.
     Length(u64),
     Chunked,
 }

@@ -234,7 +234,7 @@ impl Limits {
         [self.address.no_memory(quota_keys.address), of_account]
     }
 
-    /// Changes a client's memory use from `before` to so many bytes, or leaves it unchanged.
+    /// Changes a client's memory use from `before` to `bytes`, or leaves it unchanged.
     fn set_memory(
         &self,
         held: &mut [Option<ConcurrentShare>; 2],

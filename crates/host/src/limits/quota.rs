@@ -153,7 +153,7 @@ impl Quota {
         self.memory.as_ref().map(|memory| memory.nothing(key))
     }
 
-    /// Sets a client's memory use to so many bytes.
+    /// Sets a client's memory use, in bytes.
     pub(super) fn set_memory(&self, held: &mut ConcurrentShare, bytes: u64) -> Result<(), Refusal> {
         match held.set(bytes) {
             Room::Found => Ok(()),

@@ -35,12 +35,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A burst of so many, refilled every minute.
+    /// A burst of this size, refilled every minute.
     pub fn per_minute(tokens: NonZeroU32) -> Rate {
         Rate { tokens: tokens.get().into(), window_ns: MINUTE_NS, depth_ns: MINUTE_NS }
     }
 
-    /// So many a second, with bursts of [`BURST_S`] seconds' worth.
+    /// A rate per second, with bursts of [`BURST_S`] seconds' worth.
     pub(crate) fn per_second(tokens: NonZeroU64) -> Rate {
         Rate { tokens: tokens.get(), window_ns: SECOND_NS, depth_ns: BURST_S * SECOND_NS }
     }

@@ -17,7 +17,7 @@ mod public {
     pub(super) const BYTES_PER_ACCOUNT: u64 = 512 << 20;
     pub(super) const SUBSCRIBERS_PER_ADDRESS: u32 = 1_024;
     pub(super) const SUBSCRIBERS_PER_ACCOUNT: u32 = 4_096;
-    /// One of so many equal shares of the memory for bodies.
+    /// The memory for bodies, divided by this number.
     pub(super) const MEMORY_SHARE_OF_ADDRESS: usize = 4;
     pub(super) const MEMORY_SHARE_OF_ACCOUNT: usize = 2;
     pub(super) const LONG_READS_PER_ADDRESS: u32 = 16;

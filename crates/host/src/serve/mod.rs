@@ -5,7 +5,7 @@ mod listeners;
 pub mod open;
 mod twin;
 
-use crate::access::renewal;
+use crate::access::key_refresh;
 use crate::audit;
 use crate::cluster_watch;
 use crate::http::connection::EarlierTraffic;
@@ -94,7 +94,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
         if let Some(tls) = &host.tls {
             tokio::spawn(tls::keep_current(Arc::clone(tls), Arc::clone(&host.clock)));
         }
-        tokio::spawn(renewal::keep(
+        tokio::spawn(key_refresh::keep(
             Arc::clone(&host.access),
             foreign_keys,
             host.process.data.clone(),

@@ -123,7 +123,7 @@ pub(crate) fn open_with_key(
     let tls = Tls::open(&tls)?;
     if engine.is_none() {
         // In a cluster the log is fetched again from the shared log.
-        access::sealed::check_log(data)?;
+        access::accounts_marker::check_log(data)?;
     }
     refuse_unfinished_restore(data)?;
     keep_private(data)?;
@@ -148,9 +148,9 @@ pub(crate) fn open_with_key(
     let gate =
         Gate::open(&process, &access, pages, Arc::clone(&clock), accounts, cluster_key.clone())?;
     let gate = Arc::new(gate);
-    access::joining::await_accounts(&gate)?;
-    access::first::ensure_admin(&gate)?;
-    access::sealed::check(data, &gate)?;
+    access::joining_node::await_accounts(&gate)?;
+    access::first_admin::ensure_admin(&gate)?;
+    access::accounts_marker::check(data, &gate)?;
     check_exposure(&process, &gate, host_kind(&node))?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.

@@ -3,8 +3,8 @@
 
 use super::{Entry, admin, hash, key_id, label, name};
 use wellspring_host::access::view::{
-    Access, Command, Invalidation, MAX_ENDED_OF_ACCOUNT, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, Outcome,
-    Refusal, SecretDigest, Staged,
+    Access, AccessOutcome, AccessRefusal, Command, Invalidation, MAX_ENDED_OF_ACCOUNT, MAX_KEYS,
+    MAX_KEYS_OF_ACCOUNT, SecretDigest, StagedAccess,
 };
 use wellspring_host::identity::{Grant, Role};
 use wellspring_host::view::contract::View;
@@ -30,8 +30,8 @@ impl Shell {
         self.execute(&add).unwrap();
     }
 
-    fn execute(&mut self, command: &Command) -> Result<Outcome, Refusal> {
-        let decision = Access::decide(self.view.folded(), &Staged::default(), &(), command)?;
+    fn execute(&mut self, command: &Command) -> Result<AccessOutcome, AccessRefusal> {
+        let decision = Access::decide(self.view.folded(), &StagedAccess::default(), &(), command)?;
         for event in decision.events {
             event.as_ref().check().expect("an event the log accepts");
             let position = self.log.len() as u64 + 1;
@@ -60,7 +60,7 @@ impl Shell {
         }
     }
 
-    fn add(&mut self, n: u64) -> Result<Outcome, Refusal> {
+    fn add(&mut self, n: u64) -> Result<AccessOutcome, AccessRefusal> {
         let command = self.key(n, "ann", None, None);
         self.execute(&command)
     }
@@ -102,7 +102,7 @@ fn an_account_has_so_many_keys_and_what_has_ended_takes_no_room() {
     shell.add_account("bob");
     let most = MAX_KEYS_OF_ACCOUNT as u64;
     (0..most).for_each(|n| drop(shell.add(n).unwrap()));
-    assert_eq!(shell.add(most), Err(Refusal::TooManyKeysOf(name("ann"))));
+    assert_eq!(shell.add(most), Err(AccessRefusal::TooManyKeysOf(name("ann"))));
     let of_bob = shell.key(most, "bob", None, None);
     assert!(shell.execute(&of_bob).is_ok(), "another account has its own");
     shell.execute(&Command::RevokeKey { id: id(0) }).unwrap();
@@ -122,21 +122,21 @@ fn a_key_in_the_place_of_another_needs_no_room() {
     let most = MAX_KEYS_OF_ACCOUNT as u64;
     (0..most).for_each(|n| drop(shell.add(n).unwrap()));
     let next = shell.key(most, "ann", Some(0), None);
-    assert_eq!(shell.execute(&next), Ok(Outcome::KeyAdded(id(most))));
+    assert_eq!(shell.execute(&next), Ok(AccessOutcome::KeyAdded(id(most))));
     let state = shell.view.folded().now();
     assert_eq!(state.key_and_owner(&digest(0), 1).err(), Some(Invalidation::Revoked));
     assert!(state.key_and_owner(&digest(most), 1).is_ok());
     // Neither in place of an ended key nor of another account's key.
     for (owner, old) in [("ann", 0), ("bob", 1)] {
         let wanted = shell.key(most + 1, owner, Some(old), None);
-        assert_eq!(shell.execute(&wanted), Err(Refusal::KeyEnded(id(old))));
+        assert_eq!(shell.execute(&wanted), Err(AccessRefusal::KeyEnded(id(old))));
     }
     let wanted = shell.key(most + 1, "ann", Some(999), None);
-    assert_eq!(shell.execute(&wanted), Err(Refusal::UnknownKey(id(999))));
+    assert_eq!(shell.execute(&wanted), Err(AccessRefusal::UnknownKey(id(999))));
     // Of two concurrent replacements, one succeeds.
     let decide = |shell: &Shell, n| {
         let wanted = shell.key(n, "ann", Some(1), None);
-        Access::decide(shell.view.folded(), &Staged::default(), &(), &wanted).unwrap()
+        Access::decide(shell.view.folded(), &StagedAccess::default(), &(), &wanted).unwrap()
     };
     let (one, two) = (decide(&shell, 500), decide(&shell, 501));
     let forbids = two.unless.iter().any(|item| {
@@ -175,7 +175,7 @@ fn an_account_over_its_quota_rotates_too() {
     assert_eq!(shell.kept(), MAX_KEYS + 5);
     shell.add_account("bob");
     let of_bob = shell.key(1 << 40, "bob", None, None);
-    assert_eq!(shell.execute(&of_bob), Err(Refusal::TooManyKeys));
+    assert_eq!(shell.execute(&of_bob), Err(AccessRefusal::TooManyKeys));
     // A hundred ended keys, and those that are scanned together.
     let (kept, mut last) = (shell.kept(), 7);
     for n in 0..1_000 {

@@ -37,8 +37,8 @@ macro_rules! faces {
             ///
             /// # Errors
             /// A sentence about the first invalid setting.
-            pub(crate) fn check(&self, around: Surroundings<'_>) -> Result<(), SetupError> {
-                $(<$face as Face>::check(&self.$name, around)?;)*
+            pub(crate) fn check(&self, surroundings: Surroundings<'_>) -> Result<(), SetupError> {
+                $(<$face as Face>::check(&self.$name, surroundings)?;)*
                 Ok(())
             }
 

@@ -4,7 +4,7 @@ use crate::CatalogueFace;
 use crate::execute::{Execution, execute};
 use crate::refusal::of_refusal;
 use crate::segments::{AMOUNT, ITEM, PRICE};
-use crate::view::{Command, ItemChanges, ItemId, Outcome, Refusal};
+use crate::view::{CatalogueOutcome, CatalogueRefusal, Command, ItemChanges, ItemId};
 use std::sync::Arc;
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
 use wellspring_host::http::{Answer, Request, Response};
@@ -79,12 +79,12 @@ async fn done(
 ) -> Answer {
     let Execution { live, outcome, .. } = execute(face, request, command, key).await?;
     let done: &[u8] = match outcome {
-        Err(Refusal::Price(fault)) => {
+        Err(CatalogueRefusal::Price(fault)) => {
             let detail = format!("the price {fault}");
             return Err(problem::BAD_REQUEST.because(detail).field("price"));
         }
-        Err(refusal @ Refusal::Full) => return Err(of_refusal(&refusal)),
-        Err(_) | Ok(Outcome::SoldOut { .. }) => b"false",
+        Err(refusal @ CatalogueRefusal::Full) => return Err(of_refusal(&refusal)),
+        Err(_) | Ok(CatalogueOutcome::SoldOut { .. }) => b"false",
         Ok(_) => b"true",
     };
     Ok(Response::json(200, done).at(live.position()))

@@ -4,7 +4,7 @@
 use super::body;
 use crate::CatalogueFace;
 use crate::refusal::of_refusal;
-use crate::view::{Catalogue, Command, KnownStock, Outcome};
+use crate::view::{Catalogue, CatalogueOutcome, Command, KnownStock};
 use std::sync::Arc;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Request, Response};
@@ -148,8 +148,8 @@ impl Bulk<'_> {
         self.payer.work(executed.decided_us);
         for outcome in &executed.outcomes {
             match outcome {
-                Outcome::Added(_) => self.done.added += 1,
-                Outcome::Unchanged(_) => self.done.unchanged += 1,
+                CatalogueOutcome::Added(_) => self.done.added += 1,
+                CatalogueOutcome::Unchanged(_) => self.done.unchanged += 1,
                 _ => self.done.changed += 1,
             }
         }

@@ -9,7 +9,9 @@ use crate::execute::execute;
 use crate::fresh::fresh;
 use crate::refusal::{another_request, of_refusal, unknown_item};
 use crate::segments;
-use crate::view::{Catalogue, Command, Item, ItemId, Outcome, Refusal, State, TopicId};
+use crate::view::{
+    Catalogue, CatalogueOutcome, CatalogueRefusal, Command, Item, ItemId, State, TopicId,
+};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key, refuse_key};
@@ -76,7 +78,7 @@ pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let added = execute(&face, &request, Command::Add(new), key).await?;
     let id = match added.outcome {
-        Ok(Outcome::Added(id)) => id,
+        Ok(CatalogueOutcome::Added(id)) => id,
         Ok(_) => return Err(another_request()),
         Err(refusal) => return Err(of_refusal(&refusal)),
     };
@@ -98,7 +100,7 @@ pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) 
     let changes = body::read_changes(&body).map_err(|fault| of_fault(&fault, &body))?;
     let history = face.live()?.log().history();
     if version.is_some_and(|seen| seen.history != history) {
-        return Err(of_refusal(&Refusal::Changed(item)));
+        return Err(of_refusal(&CatalogueRefusal::Changed(item)));
     }
     let unless_changed_since = version.map(|seen| seen.position);
     let command = Command::Change { item, changes, unless_changed_since };
@@ -120,7 +122,9 @@ pub(crate) async fn change_stock(face: Arc<CatalogueFace>, mut request: Box<Requ
     let key = key.map(|key| RequestKey { key, digest: digest(&digested) });
     let changed = execute(&face, &request, Command::Stock { item, by }, key).await?;
     match changed.outcome {
-        Ok(Outcome::Item(_) | Outcome::Unchanged(_)) => told(&face, &changed.live, item),
+        Ok(CatalogueOutcome::Item(_) | CatalogueOutcome::Unchanged(_)) => {
+            told(&face, &changed.live, item)
+        }
         Ok(_) => Err(another_request()),
         Err(refusal) => Err(of_refusal(&refusal)),
     }

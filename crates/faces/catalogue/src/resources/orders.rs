@@ -7,7 +7,7 @@ use crate::execute::execute;
 use crate::fresh::fresh;
 use crate::refusal::{another_request, of_refusal, sold_out, unknown_item, unknown_order};
 use crate::segments::ORDER;
-use crate::view::{Catalogue, Command, ItemId, OrderNumber, Outcome, Refusal};
+use crate::view::{Catalogue, CatalogueOutcome, CatalogueRefusal, Command, ItemId, OrderNumber};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
@@ -39,13 +39,13 @@ pub(crate) async fn place(face: Arc<CatalogueFace>, mut request: Box<Request>) -
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let placed = execute(&face, &request, Command::Order { item, amount }, key).await?;
     match placed.outcome {
-        Ok(Outcome::Ordered { item, order }) => {
+        Ok(CatalogueOutcome::Ordered { item, order }) => {
             let answer = told(&face, &placed.live, item, order)?;
             let location = format!("/v1/catalogue/orders/{item}-{order}");
             let status = if placed.is_replayed { 200 } else { 201 };
             Ok(answer.with_status(status).with("location", location))
         }
-        Ok(Outcome::SoldOut { item, amount, stock }) => Err(sold_out(item, amount, stock)),
+        Ok(CatalogueOutcome::SoldOut { item, amount, stock }) => Err(sold_out(item, amount, stock)),
         Ok(_) => Err(another_request()),
         Err(refusal) => Err(of_refusal(&refusal)),
     }
@@ -65,7 +65,7 @@ pub(crate) async fn cancel(face: Arc<CatalogueFace>, request: Box<Request>) -> A
     match cancelled.outcome {
         Ok(_) => told(&face, &cancelled.live, item, order),
         // The stock would exceed its maximum.
-        Err(refusal @ Refusal::TooMany { .. }) => Err(of_refusal(&refusal).field("order")),
+        Err(refusal @ CatalogueRefusal::TooMany { .. }) => Err(of_refusal(&refusal).field("order")),
         Err(refusal) => Err(of_refusal(&refusal)),
     }
 }

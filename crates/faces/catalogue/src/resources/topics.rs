@@ -8,7 +8,7 @@ use crate::execute::{Execution, execute};
 use crate::fresh::fresh;
 use crate::refusal::{another_request, of_refusal};
 use crate::segments::TOPIC;
-use crate::view::{Command, Outcome};
+use crate::view::{CatalogueOutcome, Command};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Request, Response};
@@ -59,7 +59,7 @@ async fn name(request: &mut Request) -> Result<String, Box<Problem>> {
 async fn told(face: &CatalogueFace, request: &Request, command: Command, status: u16) -> Answer {
     let Execution { live, outcome, .. } = execute(face, request, command, None).await?;
     let id = match outcome {
-        Ok(Outcome::Topic(id)) => id,
+        Ok(CatalogueOutcome::Topic(id)) => id,
         Ok(_) => return Err(another_request()),
         Err(refusal) => return Err(of_refusal(&refusal)),
     };

@@ -85,7 +85,7 @@ pub(crate) struct ItemChanges {
 
 /// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CatalogueOutcome {
     /// Added or renamed, or already as requested.
     Topic(TopicId),
     Added(ItemId),
@@ -112,7 +112,7 @@ pub(crate) enum Outcome {
 
 /// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CatalogueRefusal {
     UnknownItem(ItemId),
     UnknownTopic(TopicId),
     UnknownOrder(ItemId, OrderNumber),
@@ -142,31 +142,37 @@ pub(crate) enum Refusal {
     Full,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CatalogueRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::UnknownItem(item) => write!(f, "there is no item {item}"),
-            Refusal::UnknownTopic(topic) => write!(f, "there is no topic {topic}"),
-            Refusal::UnknownOrder(item, order) => write!(f, "there is no order {item}-{order}"),
-            Refusal::Withdrawn(item) => write!(f, "item {item} has been withdrawn"),
-            Refusal::SkuTaken { sku, item } => write!(f, "the SKU {sku} belongs to item {item}"),
-            Refusal::TopicTaken { name, topic } => {
+            CatalogueRefusal::UnknownItem(item) => write!(f, "there is no item {item}"),
+            CatalogueRefusal::UnknownTopic(topic) => write!(f, "there is no topic {topic}"),
+            CatalogueRefusal::UnknownOrder(item, order) => {
+                write!(f, "there is no order {item}-{order}")
+            }
+            CatalogueRefusal::Withdrawn(item) => write!(f, "item {item} has been withdrawn"),
+            CatalogueRefusal::SkuTaken { sku, item } => {
+                write!(f, "the SKU {sku} belongs to item {item}")
+            }
+            CatalogueRefusal::TopicTaken { name, topic } => {
                 write!(f, "{name:?} is the name of topic {topic}")
             }
-            Refusal::Currency(currency) => {
+            CatalogueRefusal::Currency(currency) => {
                 write!(f, "the item's price is in {}, which cannot be changed", currency.as_str())
             }
-            Refusal::Price(fault) => write!(f, "the price {fault}"),
-            Refusal::TooFew { stock, by } => {
+            CatalogueRefusal::Price(fault) => write!(f, "the price {fault}"),
+            CatalogueRefusal::TooFew { stock, by } => {
                 write!(f, "{} cannot be taken out of a stock of {stock}", by.unsigned_abs())
             }
-            Refusal::TooMany { stock, by } => write!(
+            CatalogueRefusal::TooMany { stock, by } => write!(
                 f,
                 "{by} cannot be added to a stock of {stock}: a stock is at most {}",
                 rules::MAX_STOCK
             ),
-            Refusal::Changed(item) => write!(f, "item {item} has changed since the client read it"),
-            Refusal::Full => f.write_str("the limit is reached"),
+            CatalogueRefusal::Changed(item) => {
+                write!(f, "item {item} has changed since the client read it")
+            }
+            CatalogueRefusal::Full => f.write_str("the limit is reached"),
         }
     }
 }

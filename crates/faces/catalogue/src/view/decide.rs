@@ -1,6 +1,8 @@
 //! Decides a command, given the fold and the pending decisions.
 
-use super::command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Refusal, TopicRef};
+use super::command::{
+    CatalogueOutcome, CatalogueRefusal, Command, ItemChanges, KnownStock, NewItem, TopicRef,
+};
 use super::event::{
     Fact, ItemAdded, ItemChanged, ItemId, ItemPriced, OrderCancelled, OrderNumber, OrderPlaced,
     StockChanged, TopicId, TopicName, item_boundary, structure_boundary,
@@ -12,7 +14,7 @@ use super::state::State;
 use wellspring_host::view::contract::Decision;
 use wellspring_types::{Position, QueryItem};
 
-type DecisionResult = Result<Decision<Outcome>, Refusal>;
+type DecisionResult = Result<Decision<CatalogueOutcome>, CatalogueRefusal>;
 
 /// A decision in progress.
 struct DecisionDraft<'a> {
@@ -25,7 +27,7 @@ struct DecisionDraft<'a> {
 pub(super) fn decide(state: &State, staged: &StagedChanges, command: &Command) -> DecisionResult {
     let mut deciding = DecisionDraft { state, staged, facts: Vec::new(), unless: Vec::new() };
     let outcome = match command {
-        Command::AddTopic { name } => deciding.add_topic(name).map(Outcome::Topic),
+        Command::AddTopic { name } => deciding.add_topic(name).map(CatalogueOutcome::Topic),
         Command::RenameTopic { topic, name } => deciding.rename_topic(*topic, name),
         Command::Add(new) => deciding.add(new),
         Command::Put(new, known_stock) => deciding.put(new, *known_stock),
@@ -42,8 +44,8 @@ pub(super) fn decide(state: &State, staged: &StagedChanges, command: &Command) -
 
 impl<'a> DecisionDraft<'a> {
     /// The current item, with a condition that no one else changes it.
-    fn see(&mut self, item: ItemId) -> Result<SeenItem<'a>, Refusal> {
-        let seen = self.staged.see(self.state, item).ok_or(Refusal::UnknownItem(item))?;
+    fn see(&mut self, item: ItemId) -> Result<SeenItem<'a>, CatalogueRefusal> {
+        let seen = self.staged.see(self.state, item).ok_or(CatalogueRefusal::UnknownItem(item))?;
         self.guard(item_boundary(item));
         Ok(seen)
     }
@@ -54,38 +56,44 @@ impl<'a> DecisionDraft<'a> {
         }
     }
 
-    fn add_topic(&mut self, name: &'a str) -> Result<TopicId, Refusal> {
+    fn add_topic(&mut self, name: &'a str) -> Result<TopicId, CatalogueRefusal> {
         if let Some(topic) = self.staged.topic_of_name(self.state, name) {
-            return Err(Refusal::TopicTaken { name: name.to_owned(), topic });
+            return Err(CatalogueRefusal::TopicTaken { name: name.to_owned(), topic });
         }
-        let topic = self.staged.next_topic(self.state).ok_or(Refusal::Full)?;
+        let topic = self.staged.next_topic(self.state).ok_or(CatalogueRefusal::Full)?;
         if topic as usize > super::rules::MAX_TOPICS {
-            return Err(Refusal::Full);
+            return Err(CatalogueRefusal::Full);
         }
         self.guard(structure_boundary());
         self.facts.push(Fact::TopicAdded(TopicName { topic, name: name.into() }));
         Ok(topic)
     }
 
-    fn rename_topic(&mut self, topic: TopicId, name: &'a str) -> Result<Outcome, Refusal> {
+    fn rename_topic(
+        &mut self,
+        topic: TopicId,
+        name: &'a str,
+    ) -> Result<CatalogueOutcome, CatalogueRefusal> {
         if !self.staged.has_topic(self.state, topic) {
-            return Err(Refusal::UnknownTopic(topic));
+            return Err(CatalogueRefusal::UnknownTopic(topic));
         }
         match self.staged.topic_of_name(self.state, name) {
-            Some(same) if same == topic => return Ok(Outcome::Topic(topic)),
-            Some(topic) => return Err(Refusal::TopicTaken { name: name.to_owned(), topic }),
+            Some(same) if same == topic => return Ok(CatalogueOutcome::Topic(topic)),
+            Some(topic) => {
+                return Err(CatalogueRefusal::TopicTaken { name: name.to_owned(), topic });
+            }
             None => {}
         }
         self.guard(structure_boundary());
         self.facts.push(Fact::TopicRenamed(TopicName { topic, name: name.into() }));
-        Ok(Outcome::Topic(topic))
+        Ok(CatalogueOutcome::Topic(topic))
     }
 
     /// The topic meant; it is added if it is named and does not exist.
-    fn topic(&mut self, topic: &'a TopicRef) -> Result<TopicId, Refusal> {
+    fn topic(&mut self, topic: &'a TopicRef) -> Result<TopicId, CatalogueRefusal> {
         match topic {
             TopicRef::Id(id) if self.staged.has_topic(self.state, *id) => Ok(*id),
-            TopicRef::Id(id) => Err(Refusal::UnknownTopic(*id)),
+            TopicRef::Id(id) => Err(CatalogueRefusal::UnknownTopic(*id)),
             TopicRef::Name(name) => match self.staged.topic_of_name(self.state, name) {
                 Some(id) => Ok(id),
                 None => self.add_topic(name),
@@ -93,14 +101,14 @@ impl<'a> DecisionDraft<'a> {
         }
     }
 
-    fn add(&mut self, new: &'a NewItem) -> Result<Outcome, Refusal> {
+    fn add(&mut self, new: &'a NewItem) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let known = new.sku.as_deref().and_then(|sku| self.staged.item_of_sku(self.state, sku));
         if let (Some(item), Some(sku)) = (known, &new.sku) {
-            return Err(Refusal::SkuTaken { sku: sku.clone(), item });
+            return Err(CatalogueRefusal::SkuTaken { sku: sku.clone(), item });
         }
-        let item = self.staged.next_item(self.state).ok_or(Refusal::Full)?;
+        let item = self.staged.next_item(self.state).ok_or(CatalogueRefusal::Full)?;
         if item as usize > super::rules::MAX_ITEMS {
-            return Err(Refusal::Full);
+            return Err(CatalogueRefusal::Full);
         }
         let topic = self.topic(&new.topic)?;
         self.guard(structure_boundary());
@@ -114,15 +122,19 @@ impl<'a> DecisionDraft<'a> {
             currency: new.currency.as_str().to_owned().into(),
             stock: new.stock,
         }));
-        Ok(Outcome::Added(item))
+        Ok(CatalogueOutcome::Added(item))
     }
 
-    fn put(&mut self, new: &'a NewItem, known_stock: KnownStock) -> Result<Outcome, Refusal> {
+    fn put(
+        &mut self,
+        new: &'a NewItem,
+        known_stock: KnownStock,
+    ) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let known = new.sku.as_deref().and_then(|sku| self.staged.item_of_sku(self.state, sku));
         let Some(id) = known else { return self.add(new) };
         let seen = self.see(id)?;
         if seen.item.currency != new.currency {
-            return Err(Refusal::Currency(seen.item.currency));
+            return Err(CatalogueRefusal::Currency(seen.item.currency));
         }
         let topic = self.topic(&new.topic)?;
         // It may have changed by the time of the description.
@@ -148,8 +160,12 @@ impl<'a> DecisionDraft<'a> {
     }
 
     /// The outcome for an existing item.
-    fn changed(&self, id: ItemId) -> Outcome {
-        if self.facts.is_empty() { Outcome::Unchanged(id) } else { Outcome::Item(id) }
+    fn changed(&self, id: ItemId) -> CatalogueOutcome {
+        if self.facts.is_empty() {
+            CatalogueOutcome::Unchanged(id)
+        } else {
+            CatalogueOutcome::Item(id)
+        }
     }
 
     fn describe(&mut self, changed: ItemChanged<'a>) {
@@ -170,12 +186,12 @@ impl<'a> DecisionDraft<'a> {
         id: ItemId,
         changes: &'a ItemChanges,
         since: Option<Position>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let seen = self.see(id)?;
         let state = self.state;
         let is_as_seen = |since| !seen.is_changing && state.item_changed_at(seen.item) == since;
         if !since.is_none_or(is_as_seen) {
-            return Err(Refusal::Changed(id));
+            return Err(CatalogueRefusal::Changed(id));
         }
         let topic = match &changes.topic {
             Some(topic) => Some(self.topic(topic)?),
@@ -190,33 +206,33 @@ impl<'a> DecisionDraft<'a> {
         });
         if let Some(price) = &changes.price {
             let minor = parse_price(price, seen.item.currency);
-            let minor = minor.map_err(|fault| Refusal::Price(fault.to_string()))?;
+            let minor = minor.map_err(|fault| CatalogueRefusal::Price(fault.to_string()))?;
             self.price(&seen, id, minor);
         }
         Ok(self.changed(id))
     }
 
-    fn stock(&mut self, id: ItemId, by: i64) -> Result<Outcome, Refusal> {
+    fn stock(&mut self, id: ItemId, by: i64) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let seen = self.see(id)?;
         if by == 0 {
-            return Ok(Outcome::Unchanged(id));
+            return Ok(CatalogueOutcome::Unchanged(id));
         }
         let stock = seen.standing.stock;
         match seen.standing.after(Change::Stocked { by }) {
             Some(_) => self.facts.push(Fact::StockChanged(StockChanged { item: id, by })),
-            None if by < 0 => return Err(Refusal::TooFew { stock, by }),
-            None => return Err(Refusal::TooMany { stock, by }),
+            None if by < 0 => return Err(CatalogueRefusal::TooFew { stock, by }),
+            None => return Err(CatalogueRefusal::TooMany { stock, by }),
         }
-        Ok(Outcome::Item(id))
+        Ok(CatalogueOutcome::Item(id))
     }
 
-    fn order(&mut self, id: ItemId, amount: u32) -> Result<Outcome, Refusal> {
+    fn order(&mut self, id: ItemId, amount: u32) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let seen = self.see(id)?;
         let standing = seen.standing;
         if standing.withdrawn {
-            return Err(Refusal::Withdrawn(id));
+            return Err(CatalogueRefusal::Withdrawn(id));
         }
-        let order = standing.orders.checked_add(1).ok_or(Refusal::Full)?;
+        let order = standing.orders.checked_add(1).ok_or(CatalogueRefusal::Full)?;
         let price_minor = standing.price_minor;
         Ok(match standing.after(Change::Ordered { order, amount, price_minor }) {
             Some(_) => {
@@ -226,27 +242,31 @@ impl<'a> DecisionDraft<'a> {
                     amount,
                     price_minor,
                 }));
-                Outcome::Ordered { item: id, order }
+                CatalogueOutcome::Ordered { item: id, order }
             }
-            None => Outcome::SoldOut { item: id, amount, stock: standing.stock },
+            None => CatalogueOutcome::SoldOut { item: id, amount, stock: standing.stock },
         })
     }
 
-    fn cancel(&mut self, id: ItemId, order: OrderNumber) -> Result<Outcome, Refusal> {
+    fn cancel(
+        &mut self,
+        id: ItemId,
+        order: OrderNumber,
+    ) -> Result<CatalogueOutcome, CatalogueRefusal> {
         let seen = self.staged.see(self.state, id);
         let order_seen = seen.as_ref().and_then(|seen| seen.order(order));
         let (Some(seen), Some(order_seen)) = (seen, order_seen) else {
-            return Err(Refusal::UnknownOrder(id, order));
+            return Err(CatalogueRefusal::UnknownOrder(id, order));
         };
         self.guard(item_boundary(id));
         let OrderSeen::Placed { amount } = order_seen else {
-            return Ok(Outcome::Cancelled { item: id, order });
+            return Ok(CatalogueOutcome::Cancelled { item: id, order });
         };
         let (stock, by) = (seen.standing.stock, i64::from(amount));
         if seen.standing.after(Change::Cancelled { order, amount }).is_none() {
-            return Err(Refusal::TooMany { stock, by });
+            return Err(CatalogueRefusal::TooMany { stock, by });
         }
         self.facts.push(Fact::OrderCancelled(OrderCancelled { item: id, order, amount }));
-        Ok(Outcome::Cancelled { item: id, order })
+        Ok(CatalogueOutcome::Cancelled { item: id, order })
     }
 }

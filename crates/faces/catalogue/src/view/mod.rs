@@ -26,7 +26,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Refusal, TopicRef};
+pub(crate) use command::{
+    CatalogueOutcome, CatalogueRefusal, Command, ItemChanges, KnownStock, NewItem, TopicRef,
+};
 pub(crate) use event::{ItemId, OrderNumber, PREFIX, TYPES, TopicId};
 pub(crate) use item::{Item, Order, OrderState, Rendering};
 #[cfg(feature = "search")]
@@ -58,8 +60,8 @@ impl View for Catalogue {
     type Staged = StagedChanges;
     type Command = Command;
     type Context = ();
-    type Outcome = Outcome;
-    type Refusal = Refusal;
+    type Outcome = CatalogueOutcome;
+    type Refusal = CatalogueRefusal;
 
     fn new() -> Self {
         Catalogue { folded: Arc::default() }
@@ -77,23 +79,29 @@ impl View for Catalogue {
         apply::apply(&self.folded, event);
     }
 
-    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<CatalogueOutcome> {
         Some(match Fact::of(event.event_type(), event.tags(), event.data())? {
-            Fact::TopicAdded(fact) | Fact::TopicRenamed(fact) => Outcome::Topic(fact.topic),
-            Fact::ItemAdded(fact) => Outcome::Added(fact.item),
-            Fact::ItemChanged(fact) => Outcome::Item(fact.item),
-            Fact::ItemPriced(fact) => Outcome::Item(fact.item),
-            Fact::StockChanged(fact) => Outcome::Item(fact.item),
-            Fact::OrderPlaced(fact) => Outcome::Ordered { item: fact.item, order: fact.order },
-            Fact::OrderCancelled(fact) => Outcome::Cancelled { item: fact.item, order: fact.order },
+            Fact::TopicAdded(fact) | Fact::TopicRenamed(fact) => {
+                CatalogueOutcome::Topic(fact.topic)
+            }
+            Fact::ItemAdded(fact) => CatalogueOutcome::Added(fact.item),
+            Fact::ItemChanged(fact) => CatalogueOutcome::Item(fact.item),
+            Fact::ItemPriced(fact) => CatalogueOutcome::Item(fact.item),
+            Fact::StockChanged(fact) => CatalogueOutcome::Item(fact.item),
+            Fact::OrderPlaced(fact) => {
+                CatalogueOutcome::Ordered { item: fact.item, order: fact.order }
+            }
+            Fact::OrderCancelled(fact) => {
+                CatalogueOutcome::Cancelled { item: fact.item, order: fact.order }
+            }
             Fact::OrderRefused(OrderRefused { item, amount, stock }) => {
-                Outcome::SoldOut { item, amount, stock }
+                CatalogueOutcome::SoldOut { item, amount, stock }
             }
         })
     }
 
-    fn remember(outcome: &Outcome) -> Option<Event> {
-        let Outcome::SoldOut { item, amount, stock } = *outcome else { return None };
+    fn remember(outcome: &CatalogueOutcome) -> Option<Event> {
+        let CatalogueOutcome::SoldOut { item, amount, stock } = *outcome else { return None };
         Some(Fact::OrderRefused(OrderRefused { item, amount, stock }).event())
     }
 
@@ -102,11 +110,11 @@ impl View for Catalogue {
         staged: &StagedChanges,
         (): &(),
         command: &Command,
-    ) -> Result<Decision<Outcome>, Refusal> {
+    ) -> Result<Decision<CatalogueOutcome>, CatalogueRefusal> {
         decide::decide(&folded.read(), staged, command)
     }
 
-    fn stage(staged: &mut StagedChanges, decision: &Decision<Outcome>, ticket: Ticket) {
+    fn stage(staged: &mut StagedChanges, decision: &Decision<CatalogueOutcome>, ticket: Ticket) {
         for event in &decision.events {
             let tags = event.tags.iter().map(String::as_str);
             if let Some(fact) = Fact::of(&event.event_type, tags, &event.data) {

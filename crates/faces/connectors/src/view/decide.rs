@@ -63,7 +63,7 @@ pub(crate) struct StartPoint {
 
 /// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ConnectorOutcome {
     /// It was created.
     Created,
     /// It was changed.
@@ -74,7 +74,7 @@ pub(crate) enum Outcome {
 
 /// Why a command is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ConnectorRefusal {
     /// No such connector.
     NotFound,
     /// It is defined in the configuration.
@@ -89,48 +89,50 @@ pub(crate) enum Refusal {
 pub(super) fn decide(
     connectors: &Connectors,
     command: &Command,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<ConnectorOutcome>, ConnectorRefusal> {
     let key = &command.key;
     let known = connectors.get(key);
     let (change, outcome) = match (&command.action, known) {
         (Action::Define { definition, origin, id, start }, None) => {
             if connectors.len() >= MAX_CONNECTORS {
-                return Err(Refusal::TooMany);
+                return Err(ConnectorRefusal::TooMany);
             }
             let (definition, id) = (definition.clone(), id.clone());
             let StartPoint { position: start, history } = *start;
             let data = DefinedData { definition, origin: *origin, id, start, history };
-            (Some(Change::Defined(data)), Outcome::Created)
+            (Some(Change::Defined(data)), ConnectorOutcome::Created)
         }
-        (_, None) => return Err(Refusal::NotFound),
+        (_, None) => return Err(ConnectorRefusal::NotFound),
         (Action::Define { definition, origin, .. }, Some(known)) => {
             redefine(known, definition, *origin)?
         }
-        (Action::Remove { is_configured: true }, Some(_)) => return Err(Refusal::Configured),
-        (Action::Remove { .. }, Some(_)) => (Some(Change::Removed), Outcome::Changed),
-        (Action::Pause, Some(known)) if known.is_paused => (None, Outcome::Unchanged),
-        (Action::Pause, Some(_)) => (Some(Change::Paused), Outcome::Changed),
+        (Action::Remove { is_configured: true }, Some(_)) => {
+            return Err(ConnectorRefusal::Configured);
+        }
+        (Action::Remove { .. }, Some(_)) => (Some(Change::Removed), ConnectorOutcome::Changed),
+        (Action::Pause, Some(known)) if known.is_paused => (None, ConnectorOutcome::Unchanged),
+        (Action::Pause, Some(_)) => (Some(Change::Paused), ConnectorOutcome::Changed),
         // Also for one that is not paused: it may have stopped.
-        (Action::Resume, Some(_)) => (Some(Change::Resumed), Outcome::Changed),
+        (Action::Resume, Some(_)) => (Some(Change::Resumed), ConnectorOutcome::Changed),
         (Action::Skip(position), Some(known)) if known.skip.contains(position) => {
-            (Some(Change::Resumed), Outcome::Unchanged)
+            (Some(Change::Resumed), ConnectorOutcome::Unchanged)
         }
         (Action::Skip(position), Some(known)) => {
             if known.skip.len() >= MAX_SKIPS {
-                return Err(Refusal::TooManySkips);
+                return Err(ConnectorRefusal::TooManySkips);
             }
-            (Some(Change::Skipped { position: *position }), Outcome::Changed)
+            (Some(Change::Skipped { position: *position }), ConnectorOutcome::Changed)
         }
         (Action::Reset { start }, Some(known)) => {
             let generation = known.generation + 1;
             let StartPoint { position: start, history } = *start;
-            (Some(Change::Reset { generation, start, history }), Outcome::Changed)
+            (Some(Change::Reset { generation, start, history }), ConnectorOutcome::Changed)
         }
         (Action::Place { history }, Some(known)) if known.history.is_none() => {
             let (generation, history) = (known.generation, *history);
-            (Some(Change::Placed { generation, history }), Outcome::Changed)
+            (Some(Change::Placed { generation, history }), ConnectorOutcome::Changed)
         }
-        (Action::Place { .. }, Some(_)) => (None, Outcome::Unchanged),
+        (Action::Place { .. }, Some(_)) => (None, ConnectorOutcome::Unchanged),
     };
     Ok(Decision {
         events: change.iter().map(|change| write(key, change)).collect(),
@@ -147,15 +149,15 @@ fn redefine(
     known: &Connector,
     definition: &Value,
     origin: Origin,
-) -> Result<(Option<Change>, Outcome), Refusal> {
+) -> Result<(Option<Change>, ConnectorOutcome), ConnectorRefusal> {
     if origin == Origin::Api && known.origin == Origin::Configuration {
-        return Err(Refusal::Configured);
+        return Err(ConnectorRefusal::Configured);
     }
     if known.definition == *definition && known.origin == origin {
-        return Ok((None, Outcome::Unchanged));
+        return Ok((None, ConnectorOutcome::Unchanged));
     }
     // Id, start and history are those of the first definition.
     let (definition, id) = (definition.clone(), String::new());
     let data = DefinedData { definition, origin, id, start: 0, history: None };
-    Ok((Some(Change::Defined(data)), Outcome::Changed))
+    Ok((Some(Change::Defined(data)), ConnectorOutcome::Changed))
 }

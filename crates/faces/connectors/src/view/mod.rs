@@ -7,7 +7,9 @@ mod event;
 mod history_text;
 mod state;
 
-pub(crate) use decide::{Action, Command, MAX_CONNECTORS, MAX_SKIPS, Outcome, Refusal, StartPoint};
+pub(crate) use decide::{
+    Action, Command, ConnectorOutcome, ConnectorRefusal, MAX_CONNECTORS, MAX_SKIPS, StartPoint,
+};
 pub(crate) use event::advanced;
 pub(crate) use state::{Connector, ConnectorKey, ConnectorKind, Connectors, Origin};
 
@@ -37,8 +39,8 @@ impl View for ConnectorView {
     type Staged = ();
     type Command = Command;
     type Context = ();
-    type Outcome = Outcome;
-    type Refusal = Refusal;
+    type Outcome = ConnectorOutcome;
+    type Refusal = ConnectorRefusal;
 
     fn new() -> ConnectorView {
         ConnectorView(Arc::default())
@@ -58,8 +60,8 @@ impl View for ConnectorView {
         connectors.apply(change, event.position());
     }
 
-    fn outcome(_: &impl LogEvent) -> Option<Outcome> {
-        Some(Outcome::Changed)
+    fn outcome(_: &impl LogEvent) -> Option<ConnectorOutcome> {
+        Some(ConnectorOutcome::Changed)
     }
 
     fn decide(
@@ -67,11 +69,11 @@ impl View for ConnectorView {
         (): &(),
         (): &(),
         command: &Command,
-    ) -> Result<Decision<Outcome>, Refusal> {
+    ) -> Result<Decision<ConnectorOutcome>, ConnectorRefusal> {
         folded.read(|connectors| decide::decide(connectors, command))
     }
 
-    fn stage((): &mut (), _: &Decision<Outcome>, _: Ticket) {}
+    fn stage((): &mut (), _: &Decision<ConnectorOutcome>, _: Ticket) {}
 
     fn settle((): &mut (), _: Ticket) {}
 

@@ -1,7 +1,7 @@
 //! The view against the two promises of every view, and its decisions.
 
 use super::*;
-use crate::view::decide::{Action, Command, Outcome, Refusal};
+use crate::view::decide::{Action, Command, ConnectorOutcome, ConnectorRefusal};
 use serde_json::json;
 use wellspring_connectors::Cursor;
 use wellspring_types::{Event, HistoryId};
@@ -50,7 +50,11 @@ impl History {
         self.events.push(event);
     }
 
-    fn execute(&mut self, key: &ConnectorKey, action: Action) -> Result<Outcome, Refusal> {
+    fn execute(
+        &mut self,
+        key: &ConnectorKey,
+        action: Action,
+    ) -> Result<ConnectorOutcome, ConnectorRefusal> {
         let command = Command { key: key.clone(), action };
         let decision = ConnectorView::decide(self.view.folded(), &(), &(), &command)?;
         decision.events.into_iter().for_each(|event| self.append(event));
@@ -163,7 +167,10 @@ fn a_generation_has_one_history_and_receivers_can_tell_a_later_one() {
     assert_eq!((defined.history, defined.first_history), (Some(FIRST), Some(FIRST)));
     assert_eq!(defined.cursor().unwrap().history, Some(FIRST));
     assert_eq!(defined.receiver_identity("main-a-id"), "main-a-id");
-    assert_eq!(history.execute(&key, Action::Place { history: OTHER }), Ok(Outcome::Unchanged));
+    assert_eq!(
+        history.execute(&key, Action::Place { history: OTHER }),
+        Ok(ConnectorOutcome::Unchanged)
+    );
     for (other, expected) in [
         (OTHER, "main-a-id-00000000000000ff"),
         (HistoryId(0xfe), "main-a-id-00000000000000fe"),
@@ -186,8 +193,8 @@ fn a_sink_of_an_earlier_version_is_placed_once_and_keeps_its_keys() {
     assert_eq!((unplaced.history, unplaced.cursor().unwrap().history), (None, None));
     assert_eq!(unplaced.receiver_identity("main-a-id"), "main-a-id");
     let place = Action::Place { history: FIRST };
-    assert_eq!(history.execute(&key, place.clone()), Ok(Outcome::Changed));
-    assert_eq!(history.execute(&key, place), Ok(Outcome::Unchanged));
+    assert_eq!(history.execute(&key, place.clone()), Ok(ConnectorOutcome::Changed));
+    assert_eq!(history.execute(&key, place), Ok(ConnectorOutcome::Unchanged));
     let placed = history.get(&key).unwrap();
     assert_eq!(placed.cursor().unwrap().history, Some(FIRST));
     assert_eq!(placed.receiver_identity("main-a-id"), "main-a-id");
@@ -210,15 +217,21 @@ fn a_sink_of_an_earlier_version_is_placed_once_and_keeps_its_keys() {
 fn only_commands_give_a_connector_another_revision() {
     let mut history = History::new();
     let key = ConnectorKey::sink("a");
-    assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Created));
-    assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Unchanged));
+    assert_eq!(
+        history.execute(&key, define("http://1", Origin::Api)),
+        Ok(ConnectorOutcome::Created)
+    );
+    assert_eq!(
+        history.execute(&key, define("http://1", Origin::Api)),
+        Ok(ConnectorOutcome::Unchanged)
+    );
     let before = history.get(&key).unwrap().revision;
     history.append(advanced(&key, cursor(1, 2, FIRST)));
     assert_eq!(history.get(&key).unwrap().revision, before);
-    assert_eq!(history.execute(&key, Action::Resume), Ok(Outcome::Changed));
+    assert_eq!(history.execute(&key, Action::Resume), Ok(ConnectorOutcome::Changed));
     assert!(history.get(&key).unwrap().revision > before);
-    assert_eq!(history.execute(&key, Action::Pause), Ok(Outcome::Changed));
-    assert_eq!(history.execute(&key, Action::Pause), Ok(Outcome::Unchanged));
+    assert_eq!(history.execute(&key, Action::Pause), Ok(ConnectorOutcome::Changed));
+    assert_eq!(history.execute(&key, Action::Pause), Ok(ConnectorOutcome::Unchanged));
 }
 
 #[test]
@@ -227,17 +240,23 @@ fn refusals_are_told_apart() {
     let (key, none) = (ConnectorKey::sink("a"), ConnectorKey::sink("b"));
     history.execute(&key, define("http://1", Origin::Configuration)).unwrap();
     let over_http = define("http://2", Origin::Api);
-    assert_eq!(history.execute(&key, over_http), Err(Refusal::Configured));
+    assert_eq!(history.execute(&key, over_http), Err(ConnectorRefusal::Configured));
     let remove = Action::Remove { is_configured: true };
-    assert_eq!(history.execute(&key, remove), Err(Refusal::Configured));
-    assert_eq!(history.execute(&none, Action::Pause), Err(Refusal::NotFound));
+    assert_eq!(history.execute(&key, remove), Err(ConnectorRefusal::Configured));
+    assert_eq!(history.execute(&none, Action::Pause), Err(ConnectorRefusal::NotFound));
     for n in 1..decide::MAX_CONNECTORS {
         let key = ConnectorKey::source(&format!("s{n}"));
         history.execute(&key, define("http://1", Origin::Api)).unwrap();
     }
-    assert_eq!(history.execute(&none, define("http://1", Origin::Api)), Err(Refusal::TooMany));
+    assert_eq!(
+        history.execute(&none, define("http://1", Origin::Api)),
+        Err(ConnectorRefusal::TooMany)
+    );
     history.execute(&key, Action::Remove { is_configured: false }).unwrap();
-    assert_eq!(history.execute(&none, define("http://1", Origin::Api)), Ok(Outcome::Created));
+    assert_eq!(
+        history.execute(&none, define("http://1", Origin::Api)),
+        Ok(ConnectorOutcome::Created)
+    );
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub struct Context {
 
 /// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LinkOutcome {
     /// The link was created.
     Created(Code),
     /// The link existed already.
@@ -115,7 +115,7 @@ pub enum Outcome {
 
 /// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LinkRefusal {
     /// A link has, or had, this alias.
     AliasTaken(Code),
     /// The alias is a word that the server reserves.
@@ -138,26 +138,30 @@ pub enum Refusal {
     CandidatesTaken,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LinkRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
-            Refusal::Reserved(code) => write!(f, "the alias {code} is reserved; choose another"),
-            Refusal::Unknown(code) => write!(f, "no link has the code {code}"),
-            Refusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
-            Refusal::UsedUp(code) => {
+            LinkRefusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
+            LinkRefusal::Reserved(code) => {
+                write!(f, "the alias {code} is reserved; choose another")
+            }
+            LinkRefusal::Unknown(code) => write!(f, "no link has the code {code}"),
+            LinkRefusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
+            LinkRefusal::UsedUp(code) => {
                 write!(f, "the link {code} has been followed as often as it may be")
             }
-            Refusal::Url(fault) => fault.fmt(f),
-            Refusal::Tags => write!(
+            LinkRefusal::Url(fault) => fault.fmt(f),
+            LinkRefusal::Tags => write!(
                 f,
                 "a link has at most {} different tags of at most {} bytes, without control characters",
                 super::MAX_TAGS,
                 super::MAX_TAG_BYTES
             ),
-            Refusal::TooLate => f.write_str("a link must expire before the year 10000, or never"),
-            Refusal::Exhausted => f.write_str("all codes are in use"),
-            Refusal::CandidatesTaken => write!(
+            LinkRefusal::TooLate => {
+                f.write_str("a link must expire before the year 10000, or never")
+            }
+            LinkRefusal::Exhausted => f.write_str("all codes are in use"),
+            LinkRefusal::CandidatesTaken => write!(
                 f,
                 "the first {MOST_CANDIDATES} codes derived from this URL are taken by other links; \
                  choose an alias or omit deterministic"
@@ -176,7 +180,7 @@ struct Pending {
 
 /// The decisions that are not folded yet.
 #[derive(Debug, Default)]
-pub struct Staged {
+pub struct StagedLinks {
     opened: Option<(Ticket, CodeOrder)>,
     next: u64,
     /// Each link's pending decisions, oldest first.
@@ -195,7 +199,7 @@ struct LinkState {
 /// The folded state with the pending decisions on top.
 struct ExpectedState<'a> {
     folded: &'a Folded,
-    staged: &'a Staged,
+    staged: &'a StagedLinks,
 }
 
 impl ExpectedState<'_> {
@@ -211,41 +215,44 @@ impl ExpectedState<'_> {
         self.staged.links.contains_key(&code) || self.folded.find(code).is_some()
     }
 
-    fn alive(&self, code: Code) -> Result<LinkState, Refusal> {
-        let seen = self.link(code).ok_or(Refusal::Unknown(code))?;
-        if seen.deleted { Err(Refusal::Deleted(code)) } else { Ok(seen) }
+    fn alive(&self, code: Code) -> Result<LinkState, LinkRefusal> {
+        let seen = self.link(code).ok_or(LinkRefusal::Unknown(code))?;
+        if seen.deleted { Err(LinkRefusal::Deleted(code)) } else { Ok(seen) }
     }
 }
 
 /// The event that records an outcome without a change of its own; only `Existing` needs one.
-pub(super) fn remember(outcome: Outcome) -> Option<Event> {
+pub(super) fn remember(outcome: LinkOutcome) -> Option<Event> {
     match outcome {
-        Outcome::Existing(code) => Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}")),
-        Outcome::Created(_) | Outcome::Changed(_) | Outcome::Deleted(_) | Outcome::Clicked(_) => {
-            None
+        LinkOutcome::Existing(code) => {
+            Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}"))
         }
+        LinkOutcome::Created(_)
+        | LinkOutcome::Changed(_)
+        | LinkOutcome::Deleted(_)
+        | LinkOutcome::Clicked(_) => None,
     }
 }
 
-pub(super) fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+pub(super) fn outcome(event: &impl LogEvent) -> Option<LinkOutcome> {
     if event.event_type() == FOUND {
         let code = event.tags().find_map(|tag| tag.strip_prefix(LINK_TAG))?;
-        return Code::parse(code.as_bytes()).map(Outcome::Existing);
+        return Code::parse(code.as_bytes()).map(LinkOutcome::Existing);
     }
     match Fact::of(event.event_type(), event.tags(), event.data())? {
-        Fact::Created(code, _) => Some(Outcome::Created(code)),
-        Fact::Changed(code, _) => Some(Outcome::Changed(code)),
-        Fact::Deleted(code) => Some(Outcome::Deleted(code)),
+        Fact::Created(code, _) => Some(LinkOutcome::Created(code)),
+        Fact::Changed(code, _) => Some(LinkOutcome::Changed(code)),
+        Fact::Deleted(code) => Some(LinkOutcome::Deleted(code)),
         Fact::Opened(_) | Fact::Clicked(..) => None,
     }
 }
 
 pub(super) fn decide(
     folded: &Folded,
-    staged: &Staged,
+    staged: &StagedLinks,
     context: &Context,
     command: &Command,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<LinkOutcome>, LinkRefusal> {
     let ahead = ExpectedState { folded, staged };
     match command {
         Command::Create(create) => decide_create(&ahead, context, create),
@@ -256,7 +263,7 @@ pub(super) fn decide(
             Ok(Decision {
                 events: vec![Fact::Deleted(*code).to_event()],
                 unless: vec![deleted(*code)],
-                outcome: Outcome::Deleted(*code),
+                outcome: LinkOutcome::Deleted(*code),
             })
         }
     }
@@ -267,21 +274,21 @@ fn decide_click(
     ahead: &ExpectedState<'_>,
     code: Code,
     data: &[u8],
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<LinkOutcome>, LinkRefusal> {
     ahead.alive(code)?;
     let folded = ahead.folded;
-    let link = folded.find(code).ok_or(Refusal::Unknown(code))?;
+    let link = folded.find(code).ok_or(LinkRefusal::Unknown(code))?;
     let most = folded.record(link).and_then(|record| record.max_clicks);
     let pending = ahead.staged.clicks.get(&code).map_or(0, Vec::len) as u64;
     let clicks = folded.clicks(link).map_or(0, Clicks::total) + pending;
     if most.is_some_and(|most| clicks >= most.into()) {
-        return Err(Refusal::UsedUp(code));
+        return Err(LinkRefusal::UsedUp(code));
     }
     let click = event(CLICKED, vec![format!("{CLICKED_TAG}{code}")], data.to_vec());
     Ok(Decision {
         events: vec![click],
         unless: vec![deleted(code)],
-        outcome: Outcome::Clicked(code),
+        outcome: LinkOutcome::Clicked(code),
     })
 }
 
@@ -291,20 +298,27 @@ fn deleted(code: Code) -> QueryItem {
 }
 
 /// Refuses values that the fold would ignore.
-fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Result<(), Refusal> {
+fn check(
+    url: Option<&str>,
+    tags: &[String],
+    expires_at_us: Option<u64>,
+) -> Result<(), LinkRefusal> {
     if let Some(text) = url {
-        url::check(text).map_err(Refusal::Url)?;
+        url::check(text).map_err(LinkRefusal::Url)?;
     }
     if !tags_are_fine(tags) {
-        return Err(Refusal::Tags);
+        return Err(LinkRefusal::Tags);
     }
     if !time_is_fine(expires_at_us) {
-        return Err(Refusal::TooLate);
+        return Err(LinkRefusal::TooLate);
     }
     Ok(())
 }
 
-fn decide_change(ahead: &ExpectedState<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
+fn decide_change(
+    ahead: &ExpectedState<'_>,
+    change: &Change,
+) -> Result<Decision<LinkOutcome>, LinkRefusal> {
     let Change { code, url, enabled, expires_at_us, max_clicks, tags } = change;
     ahead.alive(*code)?;
     check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
@@ -318,22 +332,22 @@ fn decide_change(ahead: &ExpectedState<'_>, change: &Change) -> Result<Decision<
     let nothing = data == ChangedData::default();
     let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
     let unless = if nothing { Vec::new() } else { vec![deleted(*code)] };
-    Ok(Decision { events, unless, outcome: Outcome::Changed(*code) })
+    Ok(Decision { events, unless, outcome: LinkOutcome::Changed(*code) })
 }
 
 fn decide_create(
     ahead: &ExpectedState<'_>,
     context: &Context,
     create: &Create,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<LinkOutcome>, LinkRefusal> {
     check(Some(&create.url), &create.tags, create.expires_at_us)?;
     let mut unless = Vec::with_capacity(2);
     let mut events = Vec::with_capacity(2);
     let (code, number, chosen) = match create.naming {
         Naming::Alias(code) if (context.reserved)(&code.as_text()) => {
-            return Err(Refusal::Reserved(code));
+            return Err(LinkRefusal::Reserved(code));
         }
-        Naming::Alias(code) if ahead.is_taken(code) => return Err(Refusal::AliasTaken(code)),
+        Naming::Alias(code) if ahead.is_taken(code) => return Err(LinkRefusal::AliasTaken(code)),
         Naming::Alias(code) => (code, None, CodeOrigin::Alias),
         Naming::Automatic => {
             let fresh;
@@ -352,7 +366,7 @@ fn decide_create(
         Naming::Deterministic => match deterministic(ahead, context, &create.url)? {
             Deterministic::Free(code) => (code, None, CodeOrigin::Deterministic),
             Deterministic::There(code) => {
-                let outcome = Outcome::Existing(code);
+                let outcome = LinkOutcome::Existing(code);
                 return Ok(Decision { events, unless, outcome });
             }
         },
@@ -367,7 +381,7 @@ fn decide_create(
     };
     events.push(Fact::Created(code, data).to_event());
     unless.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
-    Ok(Decision { events, unless, outcome: Outcome::Created(code) })
+    Ok(Decision { events, unless, outcome: LinkOutcome::Created(code) })
 }
 
 /// The next free automatic code and its counter.
@@ -375,15 +389,15 @@ fn next_code(
     ahead: &ExpectedState<'_>,
     context: &Context,
     opened: &CodeOrder,
-) -> Result<(Code, u64), Refusal> {
+) -> Result<(Code, u64), LinkRefusal> {
     let next = ahead.folded.next.load(Ordering::Acquire).max(ahead.staged.next);
     for number in next.. {
-        let code = opened.permutation.code(number).ok_or(Refusal::Exhausted)?;
+        let code = opened.permutation.code(number).ok_or(LinkRefusal::Exhausted)?;
         if !(context.reserved)(&code.as_text()) && !ahead.is_taken(code) {
             return Ok((code, number));
         }
     }
-    Err(Refusal::Exhausted)
+    Err(LinkRefusal::Exhausted)
 }
 
 enum Deterministic {
@@ -397,7 +411,7 @@ fn deterministic(
     ahead: &ExpectedState<'_>,
     context: &Context,
     url: &str,
-) -> Result<Deterministic, Refusal> {
+) -> Result<Deterministic, LinkRefusal> {
     for code in digest::candidates(url).take(MOST_CANDIDATES) {
         match ahead.link(code) {
             None if (context.reserved)(&code.as_text()) => {}
@@ -408,16 +422,16 @@ fn deterministic(
             Some(_) => {}
         }
     }
-    Err(Refusal::CandidatesTaken)
+    Err(LinkRefusal::CandidatesTaken)
 }
 
-impl Staged {
+impl StagedLinks {
     /// The latest pending decision about a link.
     fn last(&self, code: Code) -> Option<&Pending> {
         self.links.get(&code)?.last()
     }
 
-    pub(super) fn stage(&mut self, decision: &Decision<Outcome>, ticket: Ticket) {
+    pub(super) fn stage(&mut self, decision: &Decision<LinkOutcome>, ticket: Ticket) {
         for event in &decision.events {
             let tags = event.tags.iter().map(String::as_str);
             match Fact::of(&event.event_type, tags, &event.data) {

@@ -33,7 +33,7 @@ pub use answer::{
     Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats, StatsRequest,
 };
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
-pub use decide::{Change, Command, Context, Create, Naming, Outcome, Refusal, Staged};
+pub use decide::{Change, Command, Context, Create, LinkOutcome, LinkRefusal, Naming, StagedLinks};
 pub use hosts::{HostVerdict, Policy};
 pub use permutation::Permutation;
 pub use record::Status;
@@ -57,11 +57,11 @@ impl View for Links {
     const VERSION: u32 = 2;
 
     type Folded = Folded;
-    type Staged = Staged;
+    type Staged = StagedLinks;
     type Command = Command;
     type Context = Context;
-    type Outcome = Outcome;
-    type Refusal = Refusal;
+    type Outcome = LinkOutcome;
+    type Refusal = LinkRefusal;
 
     fn new() -> Links {
         Links::default()
@@ -88,28 +88,28 @@ impl View for Links {
         self.fold(event);
     }
 
-    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<LinkOutcome> {
         decide::outcome(event)
     }
 
-    fn remember(outcome: &Outcome) -> Option<Event> {
+    fn remember(outcome: &LinkOutcome) -> Option<Event> {
         decide::remember(*outcome)
     }
 
     fn decide(
         folded: &Folded,
-        staged: &Staged,
+        staged: &StagedLinks,
         context: &Context,
         command: &Command,
-    ) -> Result<Decision<Outcome>, Refusal> {
+    ) -> Result<Decision<LinkOutcome>, LinkRefusal> {
         decide::decide(folded, staged, context, command)
     }
 
-    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+    fn stage(staged: &mut StagedLinks, decision: &Decision<LinkOutcome>, ticket: Ticket) {
         staged.stage(decision, ticket);
     }
 
-    fn settle(staged: &mut Staged, ticket: Ticket) {
+    fn settle(staged: &mut StagedLinks, ticket: Ticket) {
         staged.settle(ticket);
     }
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use wellspring_face_links::view::event::Key;
 use wellspring_face_links::view::{
-    Change, Code, Command, Context, Create, Links, Naming, Outcome, Permutation, Refusal, Staged,
-    Status, agent,
+    Change, Code, Command, Context, Create, LinkOutcome, LinkRefusal, Links, Naming, Permutation,
+    StagedLinks, Status, agent,
 };
 use wellspring_host::view::contract::{Decision, Ticket, View};
 use wellspring_types::moment::MAX_TIME_US;
@@ -85,7 +85,7 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     pub(crate) live: Links,
     pub(crate) folded: Position,
-    staged: Staged,
+    staged: StagedLinks,
     /// Unsettled tickets with their last position; `None` if lost.
     open: Vec<(Ticket, Option<Position>)>,
     next_ticket: Ticket,
@@ -104,7 +104,7 @@ impl World {
             oracle: Oracle::default(),
             live: Links::new(),
             folded: 0,
-            staged: Staged::default(),
+            staged: StagedLinks::default(),
             open: Vec::new(),
             next_ticket: 1,
             numbers: HashSet::new(),

@@ -5,8 +5,8 @@ use super::journal::{Entry, Journal};
 use super::properties::folded;
 use super::questions::encoded;
 use wellspring_face_links::view::{
-    Bucket, Change, Code, Command, Context, Create, Links, Lookup, Naming, Outcome, Refusal,
-    Staged, StatsRequest, TargetRule, TargetVerdict,
+    Bucket, Change, Code, Command, Context, Create, LinkOutcome, LinkRefusal, Links, Lookup,
+    Naming, StagedLinks, StatsRequest, TargetRule, TargetVerdict,
 };
 use wellspring_host::view::contract::{Decision, View};
 use wellspring_types::{AppendCondition, Event, Query};
@@ -56,7 +56,7 @@ fn a_click_from_before_the_link_leaves_no_trace_when_it_is_applied_again() {
     assert_eq!(encoded(&view), before);
 }
 
-fn decide(view: &Links, staged: &Staged, command: &Command) -> Decision<Outcome> {
+fn decide(view: &Links, staged: &StagedLinks, command: &Command) -> Decision<LinkOutcome> {
     let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     Links::decide(view.folded(), staged, &context, command).expect("no refusal")
 }
@@ -67,7 +67,7 @@ fn create(naming: Naming) -> Command {
 }
 
 /// The conflict of a decision based on the first `folded` entries.
-fn conflict(entries: Vec<Entry>, folded: u64, decision: &Decision<Outcome>) -> Option<u64> {
+fn conflict(entries: Vec<Entry>, folded: u64, decision: &Decision<LinkOutcome>) -> Option<u64> {
     let journal = Journal { entries, now_us: 0 };
     let items = decision.unless.clone();
     journal.conflict(&AppendCondition::no_match_after(Query { items }, folded))
@@ -77,7 +77,7 @@ fn conflict(entries: Vec<Entry>, folded: u64, decision: &Decision<Outcome>) -> O
 fn a_deletion_from_before_the_link_forbids_nothing() {
     let (view, mut entries) =
         view_of(&[("LinkDeleted", "link:Yci", "{}"), ("LinkCreated", "link:Yci", LINK)]);
-    let deletion = decide(&view, &Staged::default(), &Command::Delete { code: code("Yci") });
+    let deletion = decide(&view, &StagedLinks::default(), &Command::Delete { code: code("Yci") });
     assert_eq!(conflict(entries.clone(), 2, &deletion), None);
     entries.push(Entry { position: 3, ..entries[0].clone() });
     assert_eq!(conflict(entries, 2, &deletion), Some(3));
@@ -86,17 +86,17 @@ fn a_deletion_from_before_the_link_forbids_nothing() {
 #[test]
 fn rubbish_that_opens_links_opens_them() {
     let (view, entries) = view_of(&[("LinksOpened", "links", "rubbish")]);
-    let creation = decide(&view, &Staged::default(), &create(Naming::Automatic));
+    let creation = decide(&view, &StagedLinks::default(), &create(Naming::Automatic));
     assert_eq!(creation.events.len(), 1);
     assert_eq!(conflict(entries, 1, &creation), None);
     // An event without its tag is ignored, since no condition would have matched it.
     let (view, _) = view_of(&[("LinksOpened", "linked", "{}")]);
-    assert_eq!(decide(&view, &Staged::default(), &create(Naming::Automatic)).events.len(), 2);
+    assert_eq!(decide(&view, &StagedLinks::default(), &create(Naming::Automatic)).events.len(), 2);
 }
 
 #[test]
 fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
-    let (view, mut staged) = (Links::new(), Staged::default());
+    let (view, mut staged) = (Links::new(), StagedLinks::default());
     let creation = decide(&view, &staged, &create(Naming::Alias(code("Yci"))));
     Links::stage(&mut staged, &creation, 1);
     let url = Some("https://changed.example/".to_owned());
@@ -114,7 +114,7 @@ fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
     let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     let again =
         Links::decide(view.folded(), &staged, &context, &create(Naming::Alias(code("Yci"))));
-    assert_eq!(again.err(), Some(Refusal::AliasTaken(code("Yci"))));
+    assert_eq!(again.err(), Some(LinkRefusal::AliasTaken(code("Yci"))));
     Links::settle(&mut staged, 1);
     decide(&view, &staged, &create(Naming::Alias(code("Yci"))));
 }
@@ -172,12 +172,12 @@ fn a_deterministic_link_whose_codes_are_taken_is_refused_after_so_many() {
     let command = create(Naming::Deterministic);
     let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     loop {
-        let decided = Links::decide(view.folded(), &Staged::default(), &context, &command);
+        let decided = Links::decide(view.folded(), &StagedLinks::default(), &context, &command);
         let code = match decided {
-            Ok(Decision { outcome: Outcome::Created(code), .. }) => code,
+            Ok(Decision { outcome: LinkOutcome::Created(code), .. }) => code,
             Ok(other) => panic!("{other:?}"),
             Err(refusal) => {
-                assert_eq!(refusal, Refusal::CandidatesTaken);
+                assert_eq!(refusal, LinkRefusal::CandidatesTaken);
                 break;
             }
         };
@@ -193,7 +193,7 @@ fn a_deterministic_link_whose_codes_are_taken_is_refused_after_so_many() {
 fn clicks_that_are_decided_count_once_whether_they_are_folded_yet_or_not() {
     let limited = r#"{"url":"https://example.com/","chosen":"alias","max_clicks":3}"#;
     let (mut view, _) = view_of(&[("LinkCreated", "link:Yci", limited)]);
-    let mut staged = Staged::default();
+    let mut staged = StagedLinks::default();
     let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     let data = br#"{"visitor":"0123456789abcdef","agent":"curl"}"#.to_vec();
     let click = Command::Click { code: code("Yci"), data };
@@ -205,14 +205,14 @@ fn clicks_that_are_decided_count_once_whether_they_are_folded_yet_or_not() {
         Links::stage(&mut staged, &decision, ticket);
         events.extend(decision.events);
     }
-    let again = |view: &Links, staged: &Staged| {
+    let again = |view: &Links, staged: &StagedLinks| {
         Links::decide(view.folded(), staged, &context, &click).map(|decision| decision.outcome)
     };
-    let used_up = Err(Refusal::UsedUp(code("Yci")));
+    let used_up = Err(LinkRefusal::UsedUp(code("Yci")));
     assert_eq!(again(&view, &staged), used_up);
     // One that came to nothing leaves room for another.
     Links::settle(&mut staged, 2);
-    assert_eq!(again(&view, &staged), Ok(Outcome::Clicked(code("Yci"))));
+    assert_eq!(again(&view, &staged), Ok(LinkOutcome::Clicked(code("Yci"))));
     for (position, event) in (2..).zip([&events[0], &events[2]]) {
         view.apply(&Entry { position, at_us: position, event: event.clone() });
     }

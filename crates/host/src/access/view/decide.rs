@@ -129,7 +129,7 @@ pub enum Command {
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AccessOutcome {
     /// The account was added.
     AccountAdded(AccountName),
     /// The account is as the command wants it; it may have been so before.
@@ -152,7 +152,7 @@ pub enum Outcome {
 
 /// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AccessRefusal {
     /// An account of this name exists.
     NameTaken(AccountName),
     /// No account of this name exists.
@@ -192,42 +192,50 @@ pub enum Refusal {
     TooManyRevoked(AccountName),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AccessRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NameTaken(name) => write!(f, "the account {name} exists already"),
-            Refusal::UnknownAccount(name) => write!(f, "no account is named {name}"),
-            Refusal::FirstIsAdmin => f.write_str("the first account must be an admin of all logs"),
-            Refusal::FirstHasPassword => f.write_str("the first account must have a password"),
-            Refusal::NotFirst => f.write_str("accounts exist by now; log in with one"),
-            Refusal::LastAdmin(name) => {
+            AccessRefusal::NameTaken(name) => write!(f, "the account {name} exists already"),
+            AccessRefusal::UnknownAccount(name) => write!(f, "no account is named {name}"),
+            AccessRefusal::FirstIsAdmin => {
+                f.write_str("the first account must be an admin of all logs")
+            }
+            AccessRefusal::FirstHasPassword => {
+                f.write_str("the first account must have a password")
+            }
+            AccessRefusal::NotFirst => f.write_str("accounts exist by now; log in with one"),
+            AccessRefusal::LastAdmin(name) => {
                 write!(
                     f,
                     "{name} is the last enabled admin of all logs with a password; create another one first"
                 )
             }
-            Refusal::Disabled(name) => write!(f, "the account {name} is disabled"),
-            Refusal::KeyTaken(id) => write!(f, "a key {id} exists or existed; choose another id"),
-            Refusal::SecretTaken => f.write_str("a key with this secret exists; generate another"),
-            Refusal::UnknownKey(id) => write!(f, "no key has the id {id}"),
-            Refusal::MoreThanOwner(grant) => {
+            AccessRefusal::Disabled(name) => write!(f, "the account {name} is disabled"),
+            AccessRefusal::KeyTaken(id) => {
+                write!(f, "a key {id} exists or existed; choose another id")
+            }
+            AccessRefusal::SecretTaken => {
+                f.write_str("a key with this secret exists; generate another")
+            }
+            AccessRefusal::UnknownKey(id) => write!(f, "no key has the id {id}"),
+            AccessRefusal::MoreThanOwner(grant) => {
                 write!(f, "a key cannot be granted {grant}, which its owner lacks")
             }
-            Refusal::Log => f.write_str("a role names a log by an invalid name"),
-            Refusal::TooLate => f.write_str("it must end before the year 10000, or never"),
-            Refusal::TooManyAccounts => {
+            AccessRefusal::Log => f.write_str("a role names a log by an invalid name"),
+            AccessRefusal::TooLate => f.write_str("it must end before the year 10000, or never"),
+            AccessRefusal::TooManyAccounts => {
                 write!(f, "the limit of {MAX_ACCOUNTS} accounts is reached")
             }
-            Refusal::TooManyKeys => {
+            AccessRefusal::TooManyKeys => {
                 write!(f, "the limit of {MAX_KEYS} keys is reached; revoke unused keys")
             }
-            Refusal::TooManyKeysOf(name) => write!(
+            AccessRefusal::TooManyKeysOf(name) => write!(
                 f,
                 "{name} has reached the limit of {MAX_KEYS_OF_ACCOUNT} keys; revoke unused keys, or rotate one \
                  without overlap"
             ),
-            Refusal::KeyEnded(id) => write!(f, "the key {id} has ended"),
-            Refusal::TooManyRevoked(name) => write!(
+            AccessRefusal::KeyEnded(id) => write!(f, "the key {id} has ended"),
+            AccessRefusal::TooManyRevoked(name) => write!(
                 f,
                 "the limit of {MAX_REVOKED} revoked tokens of {name} is reached; revoke all its tokens at once"
             ),
@@ -235,14 +243,14 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for AccessRefusal {}
 
 /// Decided facts that are not folded yet, in order.
 #[derive(Debug, Default)]
-pub struct Staged(Vec<(Ticket, Fact)>);
+pub struct StagedAccess(Vec<(Ticket, Fact)>);
 
-impl Staged {
-    pub(super) fn stage(&mut self, decision: &Decision<Outcome>, ticket: Ticket) {
+impl StagedAccess {
+    pub(super) fn stage(&mut self, decision: &Decision<AccessOutcome>, ticket: Ticket) {
         self.0.extend(decision.events.iter().filter_map(fact).map(|fact| (ticket, fact)));
     }
 
@@ -267,44 +275,52 @@ fn fact(event: &Event) -> Option<Fact> {
 }
 
 /// The outcome that an event records.
-pub(super) fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+pub(super) fn outcome(event: &impl LogEvent) -> Option<AccessOutcome> {
     match Fact::of(event.event_type(), event.tags(), event.data())? {
-        Fact::Added(name, _) => Some(Outcome::AccountAdded(name)),
+        Fact::Added(name, _) => Some(AccessOutcome::AccountAdded(name)),
         Fact::PasswordSet(name, _)
         | Fact::RolesSet(name, _)
         | Fact::Disabled(name)
-        | Fact::Enabled(name) => Some(Outcome::AccountChanged(name)),
-        Fact::Deleted(name) => Some(Outcome::AccountDeleted(name)),
-        Fact::KeyAdded(id, ..) => Some(Outcome::KeyAdded(id)),
-        Fact::KeyExpirySet(id, ..) => Some(Outcome::KeyChanged(id)),
-        Fact::KeyRevoked(id, _) => Some(Outcome::KeyRevoked(id)),
-        Fact::TokensRevoked(name, _) => Some(Outcome::TokensRevoked(name)),
-        Fact::TokenSecretRotated(generation) => Some(Outcome::TokenSecretRotated(generation)),
-        Fact::TokenSecretRetired(generation) => Some(Outcome::TokenSecretRetired(generation)),
+        | Fact::Enabled(name) => Some(AccessOutcome::AccountChanged(name)),
+        Fact::Deleted(name) => Some(AccessOutcome::AccountDeleted(name)),
+        Fact::KeyAdded(id, ..) => Some(AccessOutcome::KeyAdded(id)),
+        Fact::KeyExpirySet(id, ..) => Some(AccessOutcome::KeyChanged(id)),
+        Fact::KeyRevoked(id, _) => Some(AccessOutcome::KeyRevoked(id)),
+        Fact::TokensRevoked(name, _) => Some(AccessOutcome::TokensRevoked(name)),
+        Fact::TokenSecretRotated(generation) => Some(AccessOutcome::TokenSecretRotated(generation)),
+        Fact::TokenSecretRetired(generation) => Some(AccessOutcome::TokenSecretRetired(generation)),
     }
 }
 
 pub(super) fn decide(
     folded: &Folded,
-    staged: &Staged,
+    staged: &StagedAccess,
     command: &Command,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<AccessOutcome>, AccessRefusal> {
     let state = &staged.ahead(folded);
     let (fact, unless, outcome) = match command {
         Command::AddAccount { name, password, roles } => {
             may_add(state, name, password.as_ref(), roles)?;
             let added = AddedData { password: password.clone(), roles: roles.clone() };
             let unless = vec![of_account(ACCOUNT_ADDED, name)];
-            (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
+            (
+                Some(Fact::Added(name.clone(), added)),
+                unless,
+                AccessOutcome::AccountAdded(name.clone()),
+            )
         }
         Command::AddFirstAccount { name, password, roles } => {
             if !state.is_open() {
-                return Err(Refusal::NotFirst);
+                return Err(AccessRefusal::NotFirst);
             }
             may_add(state, name, Some(password), roles)?;
             let added = AddedData { password: Some(password.clone()), roles: roles.clone() };
             let unless = vec![QueryItem::new(&[ACCOUNT_ADDED], &[])];
-            (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
+            (
+                Some(Fact::Added(name.clone(), added)),
+                unless,
+                AccessOutcome::AccountAdded(name.clone()),
+            )
         }
         Command::SetPassword { name, password } => {
             // The last password set wins, but never for a later account of the same name.
@@ -335,7 +351,7 @@ pub(super) fn decide(
         Command::Delete { name } => {
             account(state, name)?;
             let unless = admin_without(state, name)?;
-            (Some(Fact::Deleted(name.clone())), unless, Outcome::AccountDeleted(name.clone()))
+            (Some(Fact::Deleted(name.clone())), unless, AccessOutcome::AccountDeleted(name.clone()))
         }
         Command::AddKey { id, label, digest, grant, expires_at_us, owner, in_place_of, now_us } => {
             let (label, sha256, grant) = (label.clone(), *digest, grant.clone());
@@ -345,16 +361,20 @@ pub(super) fn decide(
         Command::EndKey { id, expires_at_us } => {
             let key = key(state, id)?;
             if *expires_at_us > MAX_TIME_US {
-                return Err(Refusal::TooLate);
+                return Err(AccessRefusal::TooLate);
             }
             let later = !key.is_revoked() && key.expires_at_us.is_none_or(|us| us > *expires_at_us);
             let fact = Fact::KeyExpirySet(id.clone(), Some(key.owner.clone()), *expires_at_us);
-            (Some(fact).filter(|_| later), Vec::new(), Outcome::KeyChanged(id.clone()))
+            (Some(fact).filter(|_| later), Vec::new(), AccessOutcome::KeyChanged(id.clone()))
         }
         Command::RevokeKey { id } => {
             let key = key(state, id)?;
             let fact = Fact::KeyRevoked(id.clone(), Some(key.owner.clone()));
-            (Some(fact).filter(|_| !key.is_revoked()), Vec::new(), Outcome::KeyRevoked(id.clone()))
+            (
+                Some(fact).filter(|_| !key.is_revoked()),
+                Vec::new(),
+                AccessOutcome::KeyRevoked(id.clone()),
+            )
         }
         Command::RevokeToken { name, id, expires_at_us, now_us } => {
             return decide_revoke(account(state, name)?, id, *expires_at_us, *now_us);
@@ -362,7 +382,7 @@ pub(super) fn decide(
         Command::RevokeAllTokens { name } => {
             account(state, name)?;
             let fact = Fact::TokensRevoked(name.clone(), Tokens::All);
-            (Some(fact), Vec::new(), Outcome::TokensRevoked(name.clone()))
+            (Some(fact), Vec::new(), AccessOutcome::TokensRevoked(name.clone()))
         }
         Command::RotateTokenSecret => return Ok(decide_rotation(state.token_generations)),
         Command::RetireTokenSecret => return Ok(decide_retirement(state.token_generations)),
@@ -374,30 +394,30 @@ pub(super) fn decide(
 pub(super) fn decision(
     fact: Option<Fact>,
     unless: Vec<QueryItem>,
-    outcome: Outcome,
-) -> Decision<Outcome> {
+    outcome: AccessOutcome,
+) -> Decision<AccessOutcome> {
     match fact {
         Some(fact) => Decision { events: vec![fact.to_event()], unless, outcome },
         None => Decision { events: Vec::new(), unless: Vec::new(), outcome },
     }
 }
 
-fn changed(name: &AccountName) -> Outcome {
-    Outcome::AccountChanged(name.clone())
+fn changed(name: &AccountName) -> AccessOutcome {
+    AccessOutcome::AccountChanged(name.clone())
 }
 
 fn of_account(event_type: &str, name: &AccountName) -> QueryItem {
     QueryItem::new(&[event_type], &[&format!("{ACCOUNT_TAG}{name}")])
 }
 
-fn account<'a>(state: &'a State, name: &AccountName) -> Result<&'a Account, Refusal> {
+fn account<'a>(state: &'a State, name: &AccountName) -> Result<&'a Account, AccessRefusal> {
     let found = state.account(name.as_str());
-    found.map(|account| &**account).ok_or_else(|| Refusal::UnknownAccount(name.clone()))
+    found.map(|account| &**account).ok_or_else(|| AccessRefusal::UnknownAccount(name.clone()))
 }
 
-fn key<'a>(state: &'a State, id: &KeyId) -> Result<&'a Key, Refusal> {
+fn key<'a>(state: &'a State, id: &KeyId) -> Result<&'a Key, AccessRefusal> {
     let found = state.key(id.as_str());
-    found.map(|key| &**key).ok_or_else(|| Refusal::UnknownKey(id.clone()))
+    found.map(|key| &**key).ok_or_else(|| AccessRefusal::UnknownKey(id.clone()))
 }
 
 fn may_add(
@@ -405,18 +425,18 @@ fn may_add(
     name: &AccountName,
     password: Option<&PasswordHash>,
     roles: &Grants,
-) -> Result<(), Refusal> {
+) -> Result<(), AccessRefusal> {
     if state.account(name.as_str()).is_some() {
-        return Err(Refusal::NameTaken(name.clone()));
+        return Err(AccessRefusal::NameTaken(name.clone()));
     }
     if state.is_open() && !roles.are_admins() {
-        return Err(Refusal::FirstIsAdmin);
+        return Err(AccessRefusal::FirstIsAdmin);
     }
     if state.is_open() && password.is_none() {
-        return Err(Refusal::FirstHasPassword);
+        return Err(AccessRefusal::FirstHasPassword);
     }
     if state.accounts.len() >= MAX_ACCOUNTS {
-        return Err(Refusal::TooManyAccounts);
+        return Err(AccessRefusal::TooManyAccounts);
     }
     Ok(())
 }
@@ -424,9 +444,9 @@ fn may_add(
 /// Checks that an admin remains without this account, and returns the condition under which one
 /// still will: no other account gains or loses that role. Holds also for an account that is no
 /// admin in `state`, which may have become the only one meanwhile.
-fn admin_without(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, Refusal> {
+fn admin_without(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, AccessRefusal> {
     if state.is_last_admin(name) {
-        return Err(Refusal::LastAdmin(name.clone()));
+        return Err(AccessRefusal::LastAdmin(name.clone()));
     }
     let types = [ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_DELETED, ROLES_SET];
     Ok(vec![QueryItem::new(&types, &[])])
@@ -437,26 +457,26 @@ fn may_add_key(
     id: &KeyId,
     owner: &AccountName,
     data: &KeyData,
-) -> Result<(), Refusal> {
+) -> Result<(), AccessRefusal> {
     let owner = account(state, owner)?;
     if owner.disabled {
-        return Err(Refusal::Disabled(owner.name.clone()));
+        return Err(AccessRefusal::Disabled(owner.name.clone()));
     }
     if state.key(id.as_str()).is_some() {
-        return Err(Refusal::KeyTaken(id.clone()));
+        return Err(AccessRefusal::KeyTaken(id.clone()));
     }
     if state.key_of(&data.sha256).is_some() {
-        return Err(Refusal::SecretTaken);
+        return Err(AccessRefusal::SecretTaken);
     }
     let log = data.grant.log.as_deref();
     if !log.is_none_or(is_name) {
-        return Err(Refusal::Log);
+        return Err(AccessRefusal::Log);
     }
     if owner.grants.role_on(log) < Some(data.grant.role) {
-        return Err(Refusal::MoreThanOwner(data.grant.clone()));
+        return Err(AccessRefusal::MoreThanOwner(data.grant.clone()));
     }
     if data.expires_at_us.is_some_and(|us| us > MAX_TIME_US) {
-        return Err(Refusal::TooLate);
+        return Err(AccessRefusal::TooLate);
     }
     Ok(())
 }
@@ -467,7 +487,7 @@ fn decide_key(
     (id, owner, data): (&KeyId, &AccountName, KeyData),
     in_place_of: Option<&KeyId>,
     now_us: u64,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<AccessOutcome>, AccessRefusal> {
     may_add_key(state, id, owner, &data)?;
     let of_key = |event_type, id| QueryItem::new(&[event_type], &[&format!("{KEY_TAG}{id}")]);
     let mut facts = vec![Fact::KeyAdded(id.clone(), owner.clone(), data)];
@@ -479,20 +499,20 @@ fn decide_key(
     match in_place_of {
         Some(old) => {
             if !key(state, old)?.is_live(now_us) || key(state, old)?.owner != *owner {
-                return Err(Refusal::KeyEnded(old.clone()));
+                return Err(AccessRefusal::KeyEnded(old.clone()));
             }
             facts.push(Fact::KeyRevoked(old.clone(), Some(owner.clone())));
             // Without this, two concurrent requests could both replace the old key.
             unless.push(of_key(KEY_REVOKED, old));
         }
         None if state.live_keys_of(owner, now_us) >= MAX_KEYS_OF_ACCOUNT => {
-            return Err(Refusal::TooManyKeysOf(owner.clone()));
+            return Err(AccessRefusal::TooManyKeysOf(owner.clone()));
         }
-        None if state.has_live_keys(MAX_KEYS, now_us) => return Err(Refusal::TooManyKeys),
+        None if state.has_live_keys(MAX_KEYS, now_us) => return Err(AccessRefusal::TooManyKeys),
         None => {}
     }
     let events = facts.iter().map(Fact::to_event).collect();
-    Ok(Decision { events, unless, outcome: Outcome::KeyAdded(id.clone()) })
+    Ok(Decision { events, unless, outcome: AccessOutcome::KeyAdded(id.clone()) })
 }
 
 fn decide_revoke(
@@ -500,18 +520,18 @@ fn decide_revoke(
     id: &TokenId,
     expires_at_us: u64,
     now_us: u64,
-) -> Result<Decision<Outcome>, Refusal> {
+) -> Result<Decision<AccessOutcome>, AccessRefusal> {
     if expires_at_us > MAX_TIME_US {
-        return Err(Refusal::TooLate);
+        return Err(AccessRefusal::TooLate);
     }
     let Account { name, revoked, .. } = account;
     let there = revoked.get(id).copied();
     let remembered = || revoked.values().filter(|&&until_us| is_remembered(until_us, now_us));
     if there.is_none() && remembered().count() >= MAX_REVOKED {
-        return Err(Refusal::TooManyRevoked(name.clone()));
+        return Err(AccessRefusal::TooManyRevoked(name.clone()));
     }
     let tokens = Tokens::One { id: id.clone(), expires_at_us };
     let fact =
         Some(Fact::TokensRevoked(name.clone(), tokens)).filter(|_| there < Some(expires_at_us));
-    Ok(decision(fact, Vec::new(), Outcome::TokensRevoked(name.clone())))
+    Ok(decision(fact, Vec::new(), AccessOutcome::TokensRevoked(name.clone())))
 }

@@ -1,7 +1,7 @@
 //! The generations of the secret that signs tokens, for clusters whose nodes derive it from their
 //! shared key. A number identifies a generation, and a rotation is an event that every node sees.
 
-use super::decide::{Outcome, decision};
+use super::decide::{AccessOutcome, decision};
 use super::event::{Fact, TOKEN_SECRET_ROTATED};
 use crate::view::contract::Decision;
 use serde::{Deserialize, Serialize};
@@ -59,17 +59,17 @@ impl TokenGenerations {
 
 /// Decides that the next generation signs. Two concurrent rotations take effect one after the
 /// other.
-pub(super) fn decide_rotation(now: TokenGenerations) -> Decision<Outcome> {
+pub(super) fn decide_rotation(now: TokenGenerations) -> Decision<AccessOutcome> {
     // Saturation is out of reach in practice.
     let next = now.signs.saturating_add(1);
     let fact = Some(Fact::TokenSecretRotated(next)).filter(|_| next > now.signs);
-    decision(fact, unless_rotated(), Outcome::TokenSecretRotated(next))
+    decision(fact, unless_rotated(), AccessOutcome::TokenSecretRotated(next))
 }
 
 /// Decides that only the signing generation verifies.
-pub(super) fn decide_retirement(now: TokenGenerations) -> Decision<Outcome> {
+pub(super) fn decide_retirement(now: TokenGenerations) -> Decision<AccessOutcome> {
     let fact = Some(Fact::TokenSecretRetired(now.signs)).filter(|_| now.oldest < now.signs);
-    decision(fact, unless_rotated(), Outcome::TokenSecretRetired(now.signs))
+    decision(fact, unless_rotated(), AccessOutcome::TokenSecretRetired(now.signs))
 }
 
 fn unless_rotated() -> Vec<QueryItem> {

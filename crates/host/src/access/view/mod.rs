@@ -18,7 +18,7 @@ mod snapshot;
 mod state;
 
 pub use answer::Invalidation;
-pub use decide::{Command, Outcome, Refusal, Staged};
+pub use decide::{AccessOutcome, AccessRefusal, Command, StagedAccess};
 pub use event::without_hashes;
 pub use generations::TokenGenerations;
 pub use secret::{PasswordHash, SecretDigest};
@@ -47,11 +47,11 @@ impl View for Access {
     const VERSION: u32 = 6;
 
     type Folded = Folded;
-    type Staged = Staged;
+    type Staged = StagedAccess;
     type Command = Command;
     type Context = ();
-    type Outcome = Outcome;
-    type Refusal = Refusal;
+    type Outcome = AccessOutcome;
+    type Refusal = AccessRefusal;
 
     fn new() -> Access {
         Access::default()
@@ -69,24 +69,24 @@ impl View for Access {
         self.fold(event);
     }
 
-    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<AccessOutcome> {
         decide::outcome(event)
     }
 
     fn decide(
         folded: &Folded,
-        staged: &Staged,
+        staged: &StagedAccess,
         _context: &(),
         command: &Command,
-    ) -> Result<Decision<Outcome>, Refusal> {
+    ) -> Result<Decision<AccessOutcome>, AccessRefusal> {
         decide::decide(folded, staged, command)
     }
 
-    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+    fn stage(staged: &mut StagedAccess, decision: &Decision<AccessOutcome>, ticket: Ticket) {
         staged.stage(decision, ticket);
     }
 
-    fn settle(staged: &mut Staged, ticket: Ticket) {
+    fn settle(staged: &mut StagedAccess, ticket: Ticket) {
         staged.settle(ticket);
     }
 

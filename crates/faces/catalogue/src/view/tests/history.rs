@@ -71,7 +71,7 @@ impl Shell {
         self.log.push(StoredFact { position, event });
     }
 
-    fn execute(&mut self, command: &Command) -> Option<Outcome> {
+    fn execute(&mut self, command: &Command) -> Option<CatalogueOutcome> {
         self.tickets += 1;
         let ticket = self.tickets;
         let folded = Arc::clone(self.view().folded());
@@ -277,19 +277,22 @@ fn orders_of_one_item_are_decided_on_top_of_each_other() {
         currency: Currency::USD,
         stock: 5,
     };
-    assert_eq!(shell.execute(&Command::Add(new)), Some(Outcome::Added(1)));
+    assert_eq!(shell.execute(&Command::Add(new)), Some(CatalogueOutcome::Added(1)));
     shell.fold(usize::MAX);
     shell.sweep();
     let order = Command::Order { item: 1, amount: 2 };
-    assert_eq!(shell.execute(&order), Some(Outcome::Ordered { item: 1, order: 1 }));
+    assert_eq!(shell.execute(&order), Some(CatalogueOutcome::Ordered { item: 1, order: 1 }));
     // Folded or not, it counts once.
     shell.fold(1);
-    assert_eq!(shell.execute(&order), Some(Outcome::Ordered { item: 1, order: 2 }));
-    assert_eq!(shell.execute(&order), Some(Outcome::SoldOut { item: 1, amount: 2, stock: 1 }));
+    assert_eq!(shell.execute(&order), Some(CatalogueOutcome::Ordered { item: 1, order: 2 }));
+    assert_eq!(
+        shell.execute(&order),
+        Some(CatalogueOutcome::SoldOut { item: 1, amount: 2, stock: 1 })
+    );
     for _ in 0..2 {
         let cancelled = shell.execute(&Command::Cancel { item: 1, order: 2 });
-        assert_eq!(cancelled, Some(Outcome::Cancelled { item: 1, order: 2 }));
+        assert_eq!(cancelled, Some(CatalogueOutcome::Cancelled { item: 1, order: 2 }));
     }
-    assert_eq!(shell.execute(&order), Some(Outcome::Ordered { item: 1, order: 3 }));
+    assert_eq!(shell.execute(&order), Some(CatalogueOutcome::Ordered { item: 1, order: 3 }));
     assert_eq!(shell.conflicts, 0, "none stood in another's way");
 }

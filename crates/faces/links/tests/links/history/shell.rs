@@ -78,7 +78,7 @@ impl World {
         });
     }
 
-    fn append_own(&mut self, command: &Command, decision: Decision<Outcome>, ticket: Ticket) {
+    fn append_own(&mut self, command: &Command, decision: Decision<LinkOutcome>, ticket: Ticket) {
         self.check_before(command, &decision);
         let mut last = 0;
         for event in decision.events {
@@ -95,37 +95,38 @@ impl World {
         self.check_after(command, decision.outcome);
     }
 
-    fn check_before(&self, command: &Command, decision: &Decision<Outcome>) {
+    fn check_before(&self, command: &Command, decision: &Decision<LinkOutcome>) {
         match decision.outcome {
-            Outcome::Created(code) => {
+            LinkOutcome::Created(code) => {
                 assert!(self.oracle.link(code).is_none(), "{code} is given again");
                 assert!(!reserved(&code.as_text()), "{code} is reserved");
                 if let Command::Create(Create { naming: Naming::Automatic, .. }) = command {
                     assert_eq!(code.len(), 3);
                 }
             }
-            Outcome::Changed(code) | Outcome::Deleted(code) => match self.oracle.link(code) {
+            LinkOutcome::Changed(code) | LinkOutcome::Deleted(code) => match self.oracle.link(code)
+            {
                 Some(link) => assert_ne!(link.status, Status::Deleted, "{code}"),
                 None => assert!(self.never_were.contains(&code), "{code} never was"),
             },
-            Outcome::Clicked(_) => {}
-            Outcome::Existing(_) => panic!("what is there needs no events"),
+            LinkOutcome::Clicked(_) => {}
+            LinkOutcome::Existing(_) => panic!("what is there needs no events"),
         }
     }
 
-    fn check_after(&self, command: &Command, outcome: Outcome) {
+    fn check_after(&self, command: &Command, outcome: LinkOutcome) {
         match (command, outcome) {
-            (Command::Create(create), Outcome::Created(code)) => {
+            (Command::Create(create), LinkOutcome::Created(code)) => {
                 let link = self.oracle.link(code).expect("it was created");
                 assert_eq!((&link.url, &link.tags), (&create.url, &create.tags));
                 assert_eq!(link.created, self.journal.head());
             }
-            (Command::Change(change), Outcome::Changed(code)) => {
+            (Command::Change(change), LinkOutcome::Changed(code)) => {
                 let Some(link) = self.oracle.link(code) else { return };
                 assert!(change.url.as_ref().is_none_or(|url| *url == link.url));
                 assert!(change.tags.as_ref().is_none_or(|tags| *tags == link.tags));
             }
-            (Command::Delete { .. }, Outcome::Deleted(code)) => {
+            (Command::Delete { .. }, LinkOutcome::Deleted(code)) => {
                 assert!(self.oracle.link(code).is_none_or(|link| link.status == Status::Deleted));
             }
             other => panic!("{other:?}"),
@@ -133,25 +134,25 @@ impl World {
     }
 
     /// With everything folded, the refusal must be right.
-    fn check_refusal(&self, command: &Command, refusal: &Refusal) {
+    fn check_refusal(&self, command: &Command, refusal: &LinkRefusal) {
         let link = |code: &Code| self.oracle.link(*code);
         match (command, refusal) {
-            (Command::Create(create), Refusal::AliasTaken(code)) => {
+            (Command::Create(create), LinkRefusal::AliasTaken(code)) => {
                 assert_eq!(create.naming, Naming::Alias(*code));
                 assert!(link(code).is_some(), "{code} is free");
             }
-            (Command::Create(_), Refusal::Reserved(code)) => assert!(reserved(&code.as_text())),
-            (Command::Create(_) | Command::Change(_), Refusal::Url(_) | Refusal::Tags) => {}
-            (Command::Create(Create { expires_at_us, .. }), Refusal::TooLate) => {
+            (Command::Create(_), LinkRefusal::Reserved(code)) => assert!(reserved(&code.as_text())),
+            (Command::Create(_) | Command::Change(_), LinkRefusal::Url(_) | LinkRefusal::Tags) => {}
+            (Command::Create(Create { expires_at_us, .. }), LinkRefusal::TooLate) => {
                 assert!(expires_at_us.is_some_and(|us| us > MAX_TIME_US));
             }
-            (Command::Change(change), Refusal::TooLate) => {
+            (Command::Change(change), LinkRefusal::TooLate) => {
                 assert!(change.expires_at_us.flatten().is_some_and(|us| us > MAX_TIME_US));
             }
-            (Command::Change(_) | Command::Delete { .. }, Refusal::Unknown(code)) => {
+            (Command::Change(_) | Command::Delete { .. }, LinkRefusal::Unknown(code)) => {
                 assert!(link(code).is_none(), "{code} is there");
             }
-            (Command::Change(_) | Command::Delete { .. }, Refusal::Deleted(code)) => {
+            (Command::Change(_) | Command::Delete { .. }, LinkRefusal::Deleted(code)) => {
                 assert_eq!(link(code).map(|link| link.status), Some(Status::Deleted));
             }
             other => panic!("{other:?}"),
@@ -159,14 +160,14 @@ impl World {
     }
 
     /// With everything folded, the command must indeed need no events.
-    fn check_nothing(&self, command: &Command, outcome: Outcome) {
+    fn check_nothing(&self, command: &Command, outcome: LinkOutcome) {
         match (command, outcome) {
-            (Command::Create(create), Outcome::Existing(code)) => {
+            (Command::Create(create), LinkOutcome::Existing(code)) => {
                 let link = self.oracle.link(code).expect("it is there");
                 assert_eq!((&link.url, create.naming), (&create.url, Naming::Deterministic));
                 assert_ne!(link.status, Status::Deleted);
             }
-            (Command::Change(change), Outcome::Changed(code)) => {
+            (Command::Change(change), LinkOutcome::Changed(code)) => {
                 assert!(change.url.is_none() && change.enabled.is_none());
                 assert!(self.oracle.link(code).is_some());
             }
@@ -175,21 +176,23 @@ impl World {
     }
 
     /// Appends an event that violates the decision's condition.
-    fn overtake(&mut self, decision: &Decision<Outcome>) {
+    fn overtake(&mut self, decision: &Decision<LinkOutcome>) {
         let event = match decision.outcome {
-            Outcome::Created(code) => created_by_others(code, &json!({})),
-            Outcome::Changed(code) | Outcome::Deleted(code) | Outcome::Clicked(code) => {
+            LinkOutcome::Created(code) => created_by_others(code, &json!({})),
+            LinkOutcome::Changed(code)
+            | LinkOutcome::Deleted(code)
+            | LinkOutcome::Clicked(code) => {
                 Event::json("LinkDeleted", &[&format!("link:{code}")], "{}")
             }
-            Outcome::Existing(_) => panic!("what is there needs no events"),
+            LinkOutcome::Existing(_) => panic!("what is there needs no events"),
         };
         self.append(event);
     }
 }
 
-fn created(outcome: &Outcome) -> Option<Code> {
+fn created(outcome: &LinkOutcome) -> Option<Code> {
     match outcome {
-        Outcome::Created(code) => Some(*code),
+        LinkOutcome::Created(code) => Some(*code),
         _ => None,
     }
 }
