@@ -10,8 +10,8 @@
 //! Whether events followed the backup is known only if the file has an intact end. Otherwise the
 //! end comes from the backup and the log gets [another history](crate::new_history). An empty index
 //! after the end marks this state. It is removed after every other index that contains later
-//! events, so an interrupted run can be repeated. `--cut` ([`shorten`]) is for damage that no
-//! backup can mend: the log is truncated before it, under another history.
+//! events, so an interrupted run can be repeated. `--cut` ([`shorten`](shorten())) is for damage
+//! that no backup can mend: the log is truncated before it, under another history.
 
 mod comparison;
 mod lost_end;
