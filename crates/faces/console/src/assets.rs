@@ -96,13 +96,13 @@ impl Asset {
     fn answer(&'static self, request: &Request) -> Response {
         let prepared = self.prepared();
         let is_known = |known: &str| known.split(',').any(|etag| etag.trim() == prepared.etag);
-        let response = match request.header("if-none-match").is_some_and(is_known) {
-            true => Response::empty(304),
-            false => match accepts_gzip(request) {
-                true => Response::text(self.media, &prepared.compressed[..])
-                    .with("content-encoding", "gzip".to_owned()),
-                false => Response::text(self.media, self.content),
-            },
+        let response = if request.header("if-none-match").is_some_and(is_known) {
+            Response::empty(304)
+        } else if accepts_gzip(request) {
+            Response::text(self.media, &prepared.compressed[..])
+                .with("content-encoding", "gzip".to_owned())
+        } else {
+            Response::text(self.media, self.content)
         };
         response
             .with("etag", prepared.etag.clone())

@@ -42,11 +42,12 @@ fn document(samples: &[Sample], after_us: Option<u64>) -> Value {
     let mut series = Map::new();
     let mut now = Map::new();
     for (index, figure) in FIGURES.iter().enumerate() {
-        let values = match figure.is_counter {
-            false => samples.iter().map(|sample| json!(sample.values[index])).collect(),
-            true => between(samples, |earlier, later, seconds| {
+        let values = if figure.is_counter {
+            between(samples, |earlier, later, seconds| {
                 json!(rounded((later.values[index] - earlier.values[index]).max(0.0) / seconds))
-            }),
+            })
+        } else {
+            samples.iter().map(|sample| json!(sample.values[index])).collect()
         };
         series.insert(figure.name.to_owned(), shown(values));
         now.insert(
