@@ -82,18 +82,25 @@ export async function learn() {
   }
 }
 export async function signIn(username, password) {
+  forgetLogs();
   credential = (await post("/auth/token", { username, password })).access_token;
   return learn();
 }
-export async function useKey(key) {
+export async function useKey(given) {
+  const key = given.replace(/^Bearer\s+/i, "");
+  // A header holds nothing else.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new ProblemError(400, { title: "This is no key or token", detail: "A key consists of visible ASCII characters without spaces." });
   credential = key;
-  if (!(await learn())) { credential = null; throw new ProblemError(401, { title: "This key or token is not valid", detail: "It may have expired or been revoked." }); }
+  let isKnown = false;
+  try { isKnown = await learn(); } finally { if (!isKnown) credential = null; }
+  if (!isKnown) { throw new ProblemError(401, { title: "This key or token is not valid", detail: "It may have expired or been revoked." }); }
   return true;
 }
 export async function signOut() {
   try { await post("/auth/logout", {}); } catch { /* A key cannot be logged out; it is forgotten here. */ }
   credential = null;
   session.me = null;
+  forgetLogs();
 }
 
 const ORDER = ["reader", "writer", "operator", "admin"];

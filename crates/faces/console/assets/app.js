@@ -1,7 +1,7 @@
 // The frame: who is signed in, which page is shown, whether the server answers.
 
-import { h, fill, say, problemNote, field, Page } from "./elements.js";
-import { session, learn, signIn, signOut, useKey, onconnection, may, homeLog } from "./api.js";
+import { h, fill, say, problemNote, field, Page, sleep } from "./elements.js";
+import { session, get, learn, signIn, signOut, useKey, onconnection, may, homeLog } from "./api.js";
 
 /** The pages: address, name, element, and what an account needs for them: a role on everything, on the
  *  log `main`, or on any log. */
@@ -48,6 +48,7 @@ async function show() {
   const found = PAGES.find(([known, , , isAllowed]) => known === address && isAllowed()) ?? PAGES[0];
   const [name, title, element] = found;
   navigation(name);
+  nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
   try {
     await import(`/console/${name}.js`);
     const page = document.createElement(element);
@@ -65,6 +66,7 @@ let hasNavigated = false;
 
 function signInPage(message) {
   nav.hidden = true;
+  for (const open of document.querySelectorAll("dialog")) open.close();
   const name = h("input", { name: "username", autocomplete: "username", required: true });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
   const key = h("input", { name: "key", type: "password", autocomplete: "off", spellcheck: "false" });
@@ -93,14 +95,22 @@ async function start() {
   show();
 }
 
-onconnection((is) => {
+onconnection(async (is) => {
   lost.hidden = is;
+  // A page that asks for nothing by itself would not notice that the server is back.
+  if (!is) while (!lost.hidden) { await sleep(2000); await get("/health").catch(() => {}); }
   if (is) say("good", "The server answers again.");
 });
 addEventListener("hashchange", show);
 addEventListener("signed-out", () => signInPage("The session has ended. Sign in again."));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyScheme);
-Page.prototype.failed = function (error) { if (error.status === 0) return; if (error.status) say("bad", ...problemNote(error).childNodes); else console.error(error); };
+let learntAt = 0;
+Page.prototype.failed = function (error) {
+  if (error.status === 0) return;
+  // The roles may have changed: what is no longer allowed goes from the page.
+  if (error.status === 403 && Date.now() - learntAt > 10000) { learntAt = Date.now(); learn().then(show, () => {}); }
+  if (error.status) say("bad", ...problemNote(error).childNodes); else console.error(error);
+};
 applyScheme();
 document.body.append(h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "To the content"), nav, main);
 start();

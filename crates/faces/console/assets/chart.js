@@ -26,12 +26,13 @@ export function scale(least, greatest) {
   return values;
 }
 
+/** A moment in UTC, as everything here. */
 function moment(ms, span) {
   const date = new Date(ms);
   const two = (value) => String(value).padStart(2, "0");
-  const clock = two(date.getHours()) + ":" + two(date.getMinutes());
-  if (span > 2 * 86400e3) return date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" + two(date.getDate());
-  return span < 600e3 ? clock + ":" + two(date.getSeconds()) : clock;
+  const clock = two(date.getUTCHours()) + ":" + two(date.getUTCMinutes());
+  if (span > 2 * 86400e3) return date.getUTCFullYear() + "-" + two(date.getUTCMonth() + 1) + "-" + two(date.getUTCDate());
+  return span < 600e3 ? clock + ":" + two(date.getUTCSeconds()) : clock;
 }
 
 class DataChart extends HTMLElement {
@@ -104,7 +105,8 @@ class DataChart extends HTMLElement {
       let path = "", isOpen = false;
       one.values.forEach((value, index) => {
         if (value === null || value === undefined) { isOpen = false; return; }
-        path += (isOpen ? "L" : "M") + this.xOf(index).toFixed(1) + " " + this.yOf(value).toFixed(1);
+        // A value alone between none is a dot.
+        path += (isOpen ? "L" : "M") + this.xOf(index).toFixed(1) + " " + this.yOf(value).toFixed(1) + (isOpen ? "" : "h.01");
         isOpen = true;
       });
       svg.append(s("path", { d: path, fill: "none", stroke: `var(--c${this.colour(which)})`, "stroke-width": 1.7, "stroke-linejoin": "round", "stroke-linecap": "round" }));

@@ -15,10 +15,13 @@ export function h(name, attributes, ...children) {
   return element;
 }
 
+/** Marks that turn the direction of a text are shown, not obeyed. */
+const shown = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (mark) => "\\u" + mark.charCodeAt(0).toString(16));
+
 export function append(element, children) {
   for (const child of [children].flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : shown(String(child)));
   }
   return element;
 }
@@ -89,6 +92,7 @@ let statusArea;
 export function say(kind, ...children) {
   if (!statusArea) document.body.append(statusArea = h("div", { id: "status", "aria-live": "polite" }));
   const one = note(kind, children);
+  if ([...statusArea.children].some((known) => known.textContent === one.textContent)) return;
   statusArea.append(one);
   setTimeout(() => one.remove(), kind === "bad" ? 12000 : 5000);
 }

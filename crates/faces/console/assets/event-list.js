@@ -34,13 +34,15 @@ class EventList extends HTMLElement {
   async open({ log, types = [], tags = [], before = null }) {
     this.ending.abort();
     this.ending = new AbortController();
-    Object.assign(this, { log, types, tags, events: [], isWhole: false, hasNewest: before === null, selected: null, page: PAGE.first, most: KEPT.most });
+    this.isLoading = false;
+    Object.assign(this, { history: null, head: 0, log, types, tags, events: [], isWhole: false, hasNewest: before === null, selected: null, page: PAGE.first, most: KEPT.most });
     this.scrollTop = 0;
     await this.load(before);
   }
   /** A page of the newest events before a position. The size of events decides how many come next. */
   async fetch(before, signal) {
-    const { data, text } = await call("GET", ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: this.page, after: before }), { signal, exact: true });
+    const { data, text, headers } = await call("GET", ofLog(this.log, "/events") + query({ type: this.types, tag: this.tags, order: "desc", limit: this.page, after: before }), { signal, exact: true });
+    data.history = headers.get("wellspring-history");
     if (data.events.length) {
       const each = text.length / data.events.length;
       this.page = within(PAGE.bytes / each, PAGE);
@@ -52,10 +54,12 @@ class EventList extends HTMLElement {
   async load(before) {
     if (this.isLoading || this.isWhole) return;
     this.isLoading = true;
-    const { signal } = this.ending;
+    const { ending } = this;
+    const { signal } = ending;
     try {
       const page = await this.fetch(before, signal);
       if (signal.aborted) return;
+      if (this.isAnother(page)) return this.restart(page);
       this.head = page.head;
       this.events.push(...page.events);
       this.isWhole = page.next === null;
@@ -68,15 +72,31 @@ class EventList extends HTMLElement {
       this.paint();
       this.dispatchEvent(new Event("loaded"));
     } finally {
-      this.isLoading = false;
+      if (this.ending === ending) this.isLoading = false;
     }
+  }
+  /** Whether this is another log under the same name, of which no event shown so far is one. */
+  isAnother(page) {
+    const is = this.history !== null && (page.history !== this.history || page.head < this.head);
+    this.history = page.history;
+    return is;
+  }
+  restart(page) {
+    Object.assign(this, { events: page.events, isWhole: page.next === null, hasNewest: true, head: page.head, selected: null });
+    this.scrollTop = 0;
+    this.paint();
+    this.dispatchEvent(new Event("loaded"));
   }
   /** Looks for newer events; whatever their number, one page is fetched. Returns how many came. */
   async renew() {
     if (this.isLoading || !this.hasNewest || !this.log) return 0;
     const { signal } = this.ending;
+    // A look at the head is cheap; the events are fetched when there are new ones.
+    const { data, headers } = await call("GET", ofLog(this.log, "/head"), { signal });
+    if (data.head === this.head && headers.get("wellspring-history") === this.history) return 0;
     const page = await this.fetch(null, signal);
     if (signal.aborted || this.isLoading) return 0;
+    if (this.isAnother(page)) { this.restart(page); return page.events.length; }
     this.head = page.head;
     const top = this.events[0]?.position ?? 0;
     const fresh = page.events.filter((event) => event.position > top);

@@ -68,7 +68,7 @@ class EventsPage extends Page {
       collector({ title: "Types, any of", kind: "types", id: "types", log: () => this.log, values: types, onchange: changed }),
       collector({ title: "Tags, all of", kind: "tags", id: "tags", log: () => this.log, values: tags, onchange: changed }),
       field("Up to position", this.position = h("input", { inputmode: "numeric", size: "10", placeholder: "newest", value: this.params.get("at") ?? "", onchange: () => { this.remember({ at: this.position.value.replace(/\D/g, "") }); this.open(); } })),
-      field("Or up to a time", h("input", { type: "datetime-local", step: "1", onchange: (event) => this.toTime(event.target.value) })));
+      field("Or up to a time, UTC", h("input", { type: "datetime-local", step: "1", onchange: (event) => this.toTime(event.target.value) })));
     this.split = h("div", { class: "stack" }, this.list, this.detail);
     fill(this, heading("Events", await logChoice(this), this.count, this.live,
       button("As code", () => this.code()), may("writer", this.log) ? h("button", { type: "button", class: "main", onclick: () => appendDialog(this.log, () => this.list.renew()) }, "Append") : ""), h("div", { class: "stack" }, filters, this.rail = h("input", { type: "range", min: "1", "aria-label": "Position in the log", hidden: true, onchange: (event) => { this.position.value = event.target.value; this.remember({ at: event.target.value }); this.open(); } }), this.split));
@@ -82,6 +82,7 @@ class EventsPage extends Page {
     try {
       await this.list.open({ log: this.log, types: this.types, tags: this.tags, before: at === null ? null : at + 1 });
     } catch (error) {
+      this.list.log = null;
       if (error.name !== "AbortError") fill(this.detail, problemNote(error)).hidden = false;
     }
   }
@@ -96,7 +97,7 @@ class EventsPage extends Page {
   async toTime(text) {
     if (!text) return;
     const { head } = await get(ofLog(this.log, "/head"), { signal: this.signal });
-    const before = await positionAt(this.log, text, head, this.signal);
+    const before = await positionAt(this.log, text + "Z", head, this.signal);
     this.position.value = before;
     this.remember({ at: before || 1 });
     await this.open();

@@ -57,7 +57,8 @@ class GraphPage extends Page {
     this.remember({ statement: this.editor.value });
     fill(this.answer, h("p", { class: "muted" }, "Running …"));
     try {
-      this.showAnswer(await this.ask(prefix + this.editor.value));
+      const isExplained = /^\s*(EXPLAIN|PROFILE)\b/i.test(this.editor.value);
+      this.showAnswer(await this.ask((isExplained ? "" : prefix) + this.editor.value));
       this.counted();
       this.known = null;
     } catch (error) {

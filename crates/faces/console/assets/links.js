@@ -28,7 +28,8 @@ class LinksPage extends Page {
   }
   async list(after) {
     const found = await get("/api/urls" + query({ limit: 50, order: "desc", search: this.search.value, after }), { signal: this.signal });
-    const rows = found.links.map((link) => [
+    this.shown = after === undefined ? found.links : [...this.shown, ...found.links];
+    const rows = this.shown.map((link) => [
       h("a", { href: "#/links?code=" + link.short_code, onclick: () => this.open(link.short_code) }, link.short_code),
       h("span", { class: "mono" }, link.original_url), number(link.clicks), number(link.visitors), time(link.created_at), link.enabled ? "" : h("span", { class: "chip warn" }, "disabled")]);
     fill(this.rows, table(["Code", "Target", { title: "Clicks", number: true }, { title: "Visitors", number: true }, "Made", ""], rows, "No link yet."), found.next ? button("More", () => this.list(found.next)) : "");

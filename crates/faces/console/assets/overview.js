@@ -65,8 +65,8 @@ class OverviewPage extends Page {
       h("section", { class: "card" }, h("h2", {}, "Logs"), table(["Log", { title: "Events", number: true }, { title: "On disk", number: true }],
         logList.map((log) => [h("a", { href: "#/events?log=" + encodeURIComponent(log.name) }, log.name), number(log.head), bytes(log.disk_bytes)]))),
       h("section", { class: "card" }, h("h2", {}, "Nodes"), cluster.nodes?.length ? table(["Node", "Role", { title: "Position", number: true }], cluster.nodes.map((node) => [node.node, node.reachable ? node.role : h("span", { class: "bad" }, "unreachable"), number(node.position)])) : h("p", { class: "muted" }, "One node, over files. ", h("a", { href: "#/operation?tab=Nodes" }, "Nodes"))),
-      h("section", { class: "card" }, h("h2", {}, "Connectors"), connectors.length ? table(["Connector", "State", { title: "Behind", number: true }], connectors.map(([kind, one]) => [`${one.name} (${kind})`, one.state, number(one.lag ?? one.records_behind)])) : h("p", { class: "muted" }, "None. ", h("a", { href: "#/operation?tab=Connectors" }, "Add one"))),
-      h("section", { class: "card" }, h("h2", {}, "Views"), views.length ? h("p", {}, number(views.length), " views, the furthest ", number(lag), " events behind. ", h("a", { href: "#/operation?tab=Views" }, "All of them")) : h("p", { class: "muted" }, "None is open.")));
+      h("section", { class: "card" }, h("h2", {}, "Connectors"), connectors.length ? table(["Connector", "State", { title: "Behind", number: true }], connectors.map(([kind, one]) => [`${one.name} (${kind})`, one.state, number(one.lag ?? one.records_behind)])) : h("p", { class: "muted" }, may("operator") ? ["None. ", may("admin") ? h("a", { href: "#/operation?tab=Connectors" }, "Add one") : ""] : "They need the role operator.")),
+      h("section", { class: "card" }, h("h2", {}, "Views"), views.length ? h("p", {}, number(views.length), views.length === 1 ? " view, " : " views, the furthest ", number(lag), " events behind. ", h("a", { href: "#/operation?tab=Views" }, "All of them")) : h("p", { class: "muted" }, "None is open.")));
   }
 
   async figures() {
@@ -99,6 +99,10 @@ class OverviewPage extends Page {
   async series() {
     const known = this.known;
     const found = await get("/v1/figures" + query({ after: known?.at.at(-1) }), { signal: this.signal });
+    // A server that has taken less time than before is another one.
+    const isAnother = found.now.cpu_seconds < this.cpuSeconds;
+    this.cpuSeconds = found.now.cpu_seconds;
+    if (isAnother && known) { this.known = null; return this.series(); }
     if (!known || known.at.length > MOST) {
       this.known = known ? null : { at: found.at_ms, series: found.series };
       return this.known ? { ...this.known, now: found.now } : this.series();

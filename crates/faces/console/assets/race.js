@@ -1,7 +1,7 @@
 // A race for the last seat, by twenty clients of this browser: what a dynamic consistency boundary is.
 
 import { h, fill, heading, Page, button, number, note, problemNote, sleep } from "./elements.js";
-import { call, post, ofLog, ProblemError } from "./api.js";
+import { call, get, post, ofLog, ProblemError } from "./api.js";
 
 const CLIENTS = 20;
 const SEATS = 1;
@@ -15,6 +15,16 @@ class RacePage extends Page {
       h("p", { class: "lead" }, "Course 42 has one seat left and twenty students want it at the same moment. Each reads how many are taken, sees one free, and appends ", h("code", {}, "SeatTaken"), ". With a condition, the log refuses every append whose decision is out of date: by an event that matches ", h("em", {}, "its own query"), " and nothing else, so courses do not block each other and no row is locked."),
       this.told, this.lanes);
     fill(this.lanes, h("p", { class: "muted" }, "The race runs on a log of its own, which is removed afterwards."));
+    this.offerRemoval().catch(() => {});
+  }
+  /** A tab that was closed, or a server that was killed, during a race has left its log behind. */
+  async offerRemoval() {
+    const { logs } = await get("/v1/logs", { signal: this.signal });
+    const left = logs.map((log) => log.name).filter((name) => /^race-[0-9a-f]{10}$/.test(name));
+    if (left.length) this.lanes.append(button(`Remove ${left.length} logs of races that did not end`, async () => {
+      for (const log of left) await call("DELETE", `/v1/logs/${log}?confirm=${log}`);
+      this.show();
+    }));
   }
   async race() {
     const isSafe = this.mode.checked;
@@ -63,7 +73,10 @@ class RacePage extends Page {
     });
     await sleep(350, this.signal);
     go();
-    const results = await Promise.all(running);
+    const ended = await Promise.allSettled(running);
+    const failed = ended.find(({ status }) => status === "rejected");
+    if (failed) throw failed.reason;
+    const results = ended.map(({ value }) => value);
     const longest = Math.max(...results.map(({ lane }) => lane.ms ?? 1));
     for (const { lane, kind, position } of results) {
       lane.end.className = kind === "won" ? "won" : "lost";

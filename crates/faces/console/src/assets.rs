@@ -95,7 +95,9 @@ impl Asset {
     /// The answer to a request: 304 if the client has this content.
     fn answer(&'static self, request: &Request) -> Response {
         let prepared = self.prepared();
-        let is_known = |known: &str| known.split(',').any(|etag| etag.trim() == prepared.etag);
+        // Compared weakly (RFC 9110, 13.1.2): a proxy that compresses weakens a tag.
+        let is_same = |etag: &str| etag == "*" || etag.trim_start_matches("W/") == prepared.etag;
+        let is_known = |known: &str| known.split(',').any(|etag| is_same(etag.trim()));
         let response = if request.header("if-none-match").is_some_and(is_known) {
             Response::empty(304)
         } else if accepts_gzip(request) {
