@@ -15,6 +15,7 @@ mod home;
 mod samples;
 
 use assets::FILE;
+pub use samples::sampled_routes;
 use samples::{Sample, Samples, sample};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_host::declare::routes;

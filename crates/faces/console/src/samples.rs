@@ -28,6 +28,11 @@ const APPENDS: &[&str] = &["POST /v1/append", "POST /append"];
 const REDIRECTS: &[&str] = &["GET /{code}"];
 const GRAPH: &[&str] = &["POST /db/{log}/tx/commit", "POST /db/{log}/tx"];
 
+/// Every route that is named here, as the figures name it; the server tests that it has them.
+pub fn sampled_routes() -> impl Iterator<Item = &'static str> {
+    DURATIONS.iter().flat_map(|(_, routes)| *routes).copied()
+}
+
 /// How a figure is made of the families.
 pub(crate) enum Source {
     /// The sum of a family over its series, except those of the log `system`.

@@ -25,3 +25,13 @@ fn names_are_unique_and_say_their_unit_and_kind() {
     }
     host.node.close();
 }
+
+/// The console names the routes whose requests it counts and times, and knows no other face.
+#[test]
+fn every_route_that_the_console_samples_is_there() {
+    let names: Vec<String> =
+        super::every_route().map(|route| format!("{} {}", route.method, route.path)).collect();
+    for sampled in wellspring_face_console::sampled_routes() {
+        assert!(names.iter().any(|name| name == sampled), "{sampled} is no route");
+    }
+}
