@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub enum Need {
     /// One node.
     OneNode,
-    /// [`Sync::Interval`](crate::Sync::Interval): barriers later than the answers.
+    /// [`Sync::Interval`](wellspring_log::Sync::Interval): barriers later than the answers.
     DelayedBarriers,
     /// A disk that fills up on request ([`Harness::disk`](super::Harness::disk)).
     DiskFaults,
