@@ -7,7 +7,7 @@ use wellspring_host::hostname;
 
 pub fn run(bytes: &[u8]) {
     if link_body(bytes).contains(&true) {
-        assert!(serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok());
+        assert!(serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(crate::without_mark(bytes)).is_ok());
     }
     let code = Code::parse(bytes);
     assert_eq!(code.is_some(), Code::check(bytes).is_ok());

@@ -1,7 +1,7 @@
 //! The console in a real browser: each page in both schemes and at two widths, its main task by the
 //! keyboard alone, texts full of markup, roles, a server that goes away, another site's frame.
 //!
-//! Pictures of the pages are kept in `target/test-output/console`.
+//! Pictures of the pages are kept in `target/console`.
 
 use crate::chromium::{self, Tab};
 use crate::closed::{Closed, PASSWORD};
@@ -48,7 +48,7 @@ fn keep(tab: &mut Tab, name: &str) {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
         PathBuf::from,
     );
-    let folder = target.join("test-output/console");
+    let folder = target.join("console");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name).with_extension("png"), tab.picture()).unwrap();
 }
