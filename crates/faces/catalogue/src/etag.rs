@@ -2,7 +2,6 @@
 //! it belongs to (RFC 9110, 8.8.3 and 13.1): `"c17@4f1c09d2a87b4e6f"`. The same position of another
 //! history, after a restore, say, is another tag.
 
-use wellspring_host::http::Request;
 use wellspring_host::http::history::ResumePoint;
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
@@ -14,11 +13,6 @@ pub(crate) fn etag(log: &Log, changed_at: Position) -> String {
     format!("\"c{}\"", ResumePoint { position: changed_at, history: log.history() })
 }
 
-/// Whether the client of a request has the version with this entity tag.
-pub(crate) fn is_known(request: &Request, etag: &str) -> bool {
-    request.header("if-none-match").is_some_and(|known| names(known.as_bytes(), etag.as_bytes()))
-}
-
 /// Appends the entity tag for a last change at this position of this history, whose text this is.
 pub(crate) fn push_etag(out: &mut Vec<u8>, changed_at: Position, history: Option<&[u8]>) {
     out.extend_from_slice(b"\"c");
@@ -28,14 +22,6 @@ pub(crate) fn push_etag(out: &mut Vec<u8>, changed_at: Position, history: Option
         out.extend_from_slice(history);
     }
     out.push(b'"');
-}
-
-/// Whether `If-None-Match` names an entity tag, strong or weak.
-pub(crate) fn names(if_none_match: &[u8], etag: &[u8]) -> bool {
-    if_none_match
-        .split(|byte| *byte == b',')
-        .map(<[u8]>::trim_ascii)
-        .any(|known| known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == etag)
 }
 
 /// The version in `If-Match`; none if any is acceptable.
@@ -59,6 +45,7 @@ pub(crate) fn if_match(value: &str) -> Result<Option<ResumePoint>, Box<Problem>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellspring_host::http::content::names_etag as names;
     use wellspring_types::HistoryId;
 
     #[test]

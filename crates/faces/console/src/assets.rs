@@ -6,6 +6,7 @@ use flate2::write::GzEncoder;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
+use wellspring_host::http::content::has_version;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::{Answer, HTML, Request, Response, SVG};
 use wellspring_host::wire::param::Values;
@@ -95,10 +96,7 @@ impl Asset {
     /// The answer to a request: 304 if the client has this content.
     fn answer(&'static self, request: &Request) -> Response {
         let prepared = self.prepared();
-        // Compared weakly (RFC 9110, 13.1.2): a proxy that compresses weakens a tag.
-        let is_same = |etag: &str| etag == "*" || etag.trim_start_matches("W/") == prepared.etag;
-        let is_known = |known: &str| known.split(',').any(|etag| is_same(etag.trim()));
-        let response = if request.header("if-none-match").is_some_and(is_known) {
+        let response = if has_version(request, &prepared.etag) {
             Response::empty(304)
         } else if accepts_gzip(request) {
             Response::text(self.media, &prepared.compressed[..])

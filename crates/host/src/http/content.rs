@@ -3,7 +3,7 @@
 use super::{JSON, NDJSON, Request};
 use crate::wire::ndjson::is_ndjson;
 use crate::wire::problem::{self, Problem};
-use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, ORIGIN};
 
 /// The client's preferred representation of those the route offers; the first if it has no
 /// preference.
@@ -63,6 +63,19 @@ pub fn content_type(request: &Request) -> String {
 /// A media type in lower case, [`NDJSON`] under any of its names.
 fn named_alike(media: &str) -> String {
     if is_ndjson(media.as_bytes()) { NDJSON.to_owned() } else { media.to_ascii_lowercase() }
+}
+
+/// Whether the client of a request has the version with this entity tag.
+pub fn has_version(request: &Request, etag: &str) -> bool {
+    request.header(IF_NONE_MATCH).is_some_and(|known| names_etag(known.as_bytes(), etag.as_bytes()))
+}
+
+/// Whether `If-None-Match` names an entity tag, strong or weak (RFC 9110, 13.1.2).
+pub fn names_etag(if_none_match: &[u8], etag: &[u8]) -> bool {
+    if_none_match
+        .split(|byte| *byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .any(|known| known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == etag)
 }
 
 /// The body must be JSON without further encoding. A page in a browser (`Origin`) must declare it,

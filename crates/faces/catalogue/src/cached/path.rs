@@ -2,7 +2,7 @@
 //! `/v1/catalogue/items/{item}`.
 
 use super::memo::Memo;
-use crate::etag::{names, push_etag};
+use crate::etag::push_etag;
 use crate::original::{self, NoAnswer, Renderer};
 use crate::refusal::unknown_item;
 use crate::rendered::RenderedAnswer;
@@ -15,6 +15,7 @@ use wellspring_host::fast::{
     Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
     TicketState, Varying, Word, erase,
 };
+use wellspring_host::http::content::names_etag;
 use wellspring_host::http::history;
 use wellspring_host::identity::Role;
 use wellspring_host::names::MAIN;
@@ -273,7 +274,7 @@ fn reply(
     let is_known = varying.header(|out| {
         let from = out.len();
         push_etag(out, rendered.changed_at, history);
-        conditions.if_none_match.as_deref().is_some_and(|known| names(known, &out[from..]))
+        conditions.if_none_match.as_deref().is_some_and(|known| names_etag(known, &out[from..]))
     });
     varying.header(|out| push_u64(out, position));
     let forms = match history {

@@ -2,11 +2,12 @@
 
 use super::render::{self, NoAnswer, Renderer};
 use crate::CatalogueFace;
-use crate::etag::{etag, is_known};
+use crate::etag::etag;
 use crate::fresh::fresh;
 use crate::segments::{ITEM, WORD};
 use crate::view::{Catalogue, State};
 use std::sync::Arc;
+use wellspring_host::http::content::has_version;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Request, Response, fast};
 use wellspring_host::view::Live;
@@ -68,7 +69,7 @@ async fn long(
         }
     };
     let (content, etag) = job.search(answer).await??;
-    let answer = if is_known(request, &etag) {
+    let answer = if has_version(request, &etag) {
         Response::empty(304)
     } else {
         Response::json(200, content.to_vec())
