@@ -29,8 +29,6 @@ pub(crate) async fn home(face: Arc<ConsoleFace>, request: Box<Request>) -> Answe
         };
         members.insert((*name).to_owned(), Value::String(text));
     }
-    members.insert("openapi".to_owned(), format!("{base}/openapi.json").into());
-    members.insert("wellspring_version".to_owned(), env!("CARGO_PKG_VERSION").into());
     if face.is_on {
         members.insert("console".to_owned(), format!("{base}/").into());
     }

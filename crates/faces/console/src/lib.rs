@@ -45,21 +45,21 @@ pub struct ConsoleFace {
     /// Whether browsers get the console.
     is_on: bool,
     samples: Mutex<Samples>,
-    /// The figures as somebody was last shown them.
-    shown: Mutex<Option<Sample>>,
+    /// The figures as they were last gathered.
+    newest: Mutex<Option<Sample>>,
 }
 
-/// How old figures may be that are shown, in µs: all who look at a console share one gathering.
-const SHOWN_US: u64 = 1_000_000;
+/// How old gathered figures may be when they are used again, in µs.
+const NEWEST_US: u64 = 1_000_000;
 
 impl ConsoleFace {
     /// The figures of now, or of a moment ago. Reads files.
     fn newest(&self) -> Sample {
         let now_us = self.host.wall_us();
-        let mut shown = lock(&self.shown);
-        match &*shown {
-            Some(known) if now_us.abs_diff(known.at_us) < SHOWN_US => known.clone(),
-            _ => shown.insert(sample(now_us, &self.host.figures())).clone(),
+        let mut newest = lock(&self.newest);
+        match &*newest {
+            Some(known) if now_us.abs_diff(known.at_us) < NEWEST_US => known.clone(),
+            _ => newest.insert(sample(now_us, &self.host.figures())).clone(),
         }
     }
 }
@@ -87,14 +87,16 @@ impl Face for ConsoleFace {
             host: Arc::clone(host),
             is_on: settings.console,
             samples: Mutex::new(Samples::new()),
-            shown: Mutex::new(None),
+            newest: Mutex::new(None),
         })
     }
 
     fn tick(&self, wall_us: u64) {
-        let mut samples = lock(&self.samples);
-        if samples.is_due(wall_us) {
-            samples.push(sample(wall_us, &self.host.figures()));
+        // Nobody waits for the samples while the figures are gathered.
+        let is_due = lock(&self.samples).is_due(wall_us);
+        if is_due {
+            let newest = self.newest();
+            lock(&self.samples).push(newest);
         }
     }
 }

@@ -13,7 +13,7 @@ use problem_page::SLUG;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{Accept, FRESHNESS, Query};
-use wellspring_host::http::face::{Face, ServedRoute};
+use wellspring_host::http::face::{Discovered, Face, ServedRoute};
 use wellspring_host::http::{HTML, Host, JSON, OCTETS, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
@@ -28,6 +28,10 @@ pub struct OperationFace {
 impl Face for OperationFace {
     const NAME: &'static str = "operations";
     type Settings = NoSettings;
+    const DISCOVERY: &'static [(&'static str, Discovered)] = &[
+        ("openapi", Discovered::Path("/openapi.json")),
+        ("wellspring_version", Discovered::Text(env!("CARGO_PKG_VERSION"))),
+    ];
     const ROUTES: &'static [ServedRoute<OperationFace>] = routes! { |face| Arc::clone(&face.host);
         GET "/v1/views" Node Account views::list: "State, position and lag of each view."
             .fresh(FRESHNESS) => [200 JSON "Views"];
