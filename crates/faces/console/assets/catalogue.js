@@ -1,6 +1,6 @@
 // The catalogue: items with stock and price, the prices they had, the orders placed.
 
-import { titled, h, fill, heading, Page, field, button, number, table, note, problemNote, time, tabs } from "./elements.js";
+import { h, fill, heading, Page, fieldForm, loaded, button, number, table, note, problemNote, time, tabs } from "./elements.js";
 import { get, post, call, query, may } from "./api.js";
 import { chart } from "./chart.js";
 
@@ -11,39 +11,28 @@ class CataloguePage extends Page {
     fill(this, heading("Catalogue"), this.told, this.body = tabs({ Items: () => this.items(), Topics: () => this.topics() }, this.params.get("tab") ?? "Items", (tab) => this.remember({ tab })), this.detail);
     if (this.params.get("item")) this.open(this.params.get("item"));
   }
-  form(button, fields, work) {
-    const inputs = Object.fromEntries(Object.entries(fields).map(([name, attributes]) => [name, h(attributes.choices ? "select" : "input", { required: !attributes.optional, autocomplete: "off", ...attributes, choices: undefined, optional: undefined }, (attributes.choices ?? []).map(([value, text]) => h("option", { value }, text)))]));
-    return h("form", { class: "row", onsubmit: async (event) => {
-      event.preventDefault();
-      try {
-        await work(Object.fromEntries(Object.entries(inputs).filter(([, input]) => input.value !== "").map(([name, input]) => [name, input.value])));
-        fill(this.told);
-        this.show();
-      } catch (error) { fill(this.told, problemNote(error)); }
-    } }, Object.entries(inputs).map(([name, input]) => field(fields[name].title ?? titled(name), input)), h("button", { class: "main" }, button));
+  /** A form after whose work the page is shown anew. */
+  form(text, fields, work) {
+    return fieldForm(text, fields, async (given) => { await work(given); this.show(); });
   }
   items() {
-    const area = h("div", { class: "card stack" }, h("p", { class: "muted" }, "Loading …"));
-    (async () => {
+    return h("div", { class: "card" }, loaded(async (area) => {
       const [{ items, next }, { topics }] = await Promise.all([get("/v1/catalogue/items" + query({ limit: 100, after: this.params.get("after") }), { signal: this.signal }), get("/v1/catalogue/topics?limit=100", { signal: this.signal })]);
       fill(area,
-        may("operator", "main") ? topics.length ? this.form("Add the item", { name: {}, topic: { choices: topics.map((one) => [one.id, one.name]) }, price: { inputmode: "decimal", placeholder: "9.90" }, stock: { type: "number", min: "0", optional: true }, sku: { title: "SKU", optional: true } },
+        may("operator", "main") ? topics.length ? this.form("Add the item", { name: {}, topic: h("select", {}, topics.map((one) => h("option", { value: one.id }, one.name))), price: { inputmode: "decimal", placeholder: "9.90" }, stock: { type: "number", min: "0", optional: true }, sku: { title: "SKU", optional: true } },
           (given) => post("/v1/catalogue/items", { ...given, topic: Number(given.topic), ...(given.stock && { stock: Number(given.stock) }) })) : note("", "Add a topic first, under Topics.") : "",
         table(["Item", "Topic", { title: "Price", number: true }, { title: "Stock", number: true }, { title: "Sold", number: true }, ""],
           items.map((item) => [h("a", { href: "#/catalogue?item=" + item.id, onclick: () => this.open(item.id) }, item.name), item.topic.name, `${item.price} ${item.currency}`, number(item.stock), number(item.sold),
             [item.withdrawn ? h("span", { class: "chip warn" }, "withdrawn") : may("writer", "main") ? button("Order one", async () => { const order = await post("/v1/catalogue/orders", { item: item.id }); fill(this.told, note("good", `Order ${order.order} is placed.`)); this.refresh("Items"); }) : ""]]), "No item yet."),
         next ? button("More", () => { this.remember({ after: next }); this.refresh("Items"); }) : "");
-    })().catch((error) => error.name === "AbortError" || fill(area, problemNote(error)));
-    return area;
+    }));
   }
   refresh(tab) { [...this.querySelectorAll("[role=tab]")].find((one) => one.dataset.name === tab)?.click(); }
   topics() {
-    const area = h("div", { class: "card stack" });
-    (async () => {
+    return h("div", { class: "card" }, loaded(async (area) => {
       const { topics } = await get("/v1/catalogue/topics?limit=1000", { signal: this.signal });
       fill(area, may("operator", "main") ? this.form("Add the topic", { name: {} }, (given) => post("/v1/catalogue/topics", given)) : "", table(["Topic", { title: "Items", number: true }], topics.map((one) => [one.name, number(one.items)]), "No topic yet."));
-    })().catch((error) => error.name === "AbortError" || fill(area, problemNote(error)));
-    return area;
+    }));
   }
   async open(id) {
     this.remember({ item: id });
@@ -56,7 +45,7 @@ class CataloguePage extends Page {
       at.push(Math.max(Date.now(), (at.at(-1) ?? 0) + 1)); values.push(values.at(-1));
       fill(this.detail, h("section", { class: "card stack" }, h("h2", {}, item.name), h("p", {}, item.description ?? ""),
         h("dl", {}, [["Topic", item.topic.name], ["SKU", item.sku], ["Price", `${item.price} ${item.currency}`], ["Stock", number(item.stock)], ["Sold", number(item.sold)], ["Added", time(item.added_at)], ["Changed", time(item.changed_at)]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "–")])),
-        may("operator", "main") ? h("div", { class: "row" }, this.form("Set the price", { price: { inputmode: "decimal" } }, (given) => call("PATCH", "/v1/catalogue/items/" + id, { body: given })), this.form("Change the stock", { by: { title: "by", inputmode: "numeric", placeholder: "-1" } }, (given) => post(`/v1/catalogue/items/${id}/stock`, { by: Number(given.by) }))) : "",
+        may("operator", "main") ? h("div", { class: "row" }, this.form("Set the price", { price: { inputmode: "decimal" } }, (given) => call("PATCH", "/v1/catalogue/items/" + id, { body: given })), this.form("Change the stock", { by: { inputmode: "numeric", placeholder: "-1" } }, (given) => post(`/v1/catalogue/items/${id}/stock`, { by: Number(given.by) }))) : "",
         h("h3", {}, "Prices"), chart({ kind: "line", title: "Price", at, unit: currency, series: [{ name: "price", values }] }),
         h("h3", {}, "Orders"), table(["Order", { title: "Amount", number: true }, { title: "Total", number: true }, "State", "Placed", ""], orders.map((order) => [order.order, number(order.amount), `${order.total} ${order.currency}`, order.state, time(order.placed_at),
           order.state === "placed" && may("writer", "main") ? button("Cancel", async () => { await call("DELETE", "/v1/catalogue/orders/" + encodeURIComponent(order.order)); this.refresh("Items"); this.open(id); }) : ""]), "No order yet.")));

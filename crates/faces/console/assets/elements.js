@@ -107,7 +107,25 @@ export function button(text, work, attributes = {}) {
   return element;
 }
 
-export const titled = (name) => name[0].toUpperCase() + name.slice(1);
+const titled = (name) => name[0].toUpperCase() + name.slice(1);
+
+/** An area that work fills; until then it says so, and what goes wrong stands in it. */
+export function loaded(work) {
+  const area = h("div", { class: "stack" }, h("p", { class: "muted" }, "Loading …"));
+  work(area).catch((error) => error.name === "AbortError" || fill(area, problemNote(error)));
+  return area;
+}
+
+/** A form of named inputs: elements, or attributes of one. Work gets what was filled in, by name, and where to tell of it. */
+export function fieldForm(text, fields, work) {
+  const told = h("div", { "aria-live": "polite" });
+  const inputs = Object.entries(fields).map(([name, of]) => [name, of.title || titled(name), of instanceof Node ? of : h("input", { required: !of.optional, autocomplete: "off", spellcheck: "false", ...of, title: undefined, optional: undefined })]);
+  return h("form", { class: "stack", onsubmit: async (event) => {
+    event.preventDefault();
+    const given = inputs.filter(([, , input]) => input.value !== "").map(([name, , input]) => [name, input.value]);
+    try { await work(Object.fromEntries(given), told); } catch (error) { fill(told, problemNote(error)); }
+  } }, h("div", { class: "row" }, inputs.map(([, title, input]) => field(title, input)), h("button", { class: "main" }, text)), told);
+}
 
 export function field(text, input) {
   return h("label", {}, text, input);

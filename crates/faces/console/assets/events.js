@@ -44,7 +44,7 @@ export function collector({ title, log, kind, values, onchange, id }) {
 }
 
 /** The position before the first event that was recorded at a time or later: a search by halves. */
-export async function positionAt(log, iso, head, signal) {
+async function positionAt(log, iso, head, signal) {
   const wanted = new Date(iso).getTime();
   let [low, high] = [0, head];
   while (low < high) {

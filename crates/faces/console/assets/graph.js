@@ -43,14 +43,10 @@ class GraphPage extends Page {
   /** The labels, types and keys of the graph, for completion. */
   names() {
     return this.known ??= (async () => {
-      const first = async (statement) => (await this.askPlain(statement)).map((row) => row[0]).filter(Boolean);
+      const first = async (statement) => (await this.ask(statement)).data.map(({ row }) => row[0]).filter(Boolean);
       const [labels, types, keys] = await Promise.all(["MATCH (n) UNWIND labels(n) AS name RETURN DISTINCT name LIMIT 300", "MATCH ()-[r]->() RETURN DISTINCT type(r) LIMIT 300", "MATCH (n) WITH n LIMIT 2000 UNWIND keys(n) AS name RETURN DISTINCT name LIMIT 300"].map((one) => first(one).catch(() => [])));
       return { labels, types, keys };
     })();
-  }
-  async askPlain(statement) {
-    const { data } = await call("POST", this.path(), { body: { statements: [{ statement }] }, signal: this.signal });
-    return data.results[0]?.data.map((one) => one.row) ?? [];
   }
   async run(prefix = "") {
     this.editor.keep();

@@ -1,6 +1,6 @@
 // What an operator does: logs, accounts and keys, connectors, backups, nodes, views, problems.
 
-import { titled, h, fill, heading, Page, field, button, number, bytes, table, tabs, note, problemNote, time, confirmName, copyable, dialog } from "./elements.js";
+import { h, fill, heading, Page, fieldForm, loaded, button, number, bytes, table, tabs, note, time, confirmName, copyable, dialog } from "./elements.js";
 import { get, post, call, query, may, session, forgetLogs } from "./api.js";
 import { tree } from "./json-tree.js";
 
@@ -8,26 +8,13 @@ class OperationPage extends Page {
   show() {
     const all = { Logs: ["logs", null], Connectors: ["connectors", "operator"], Nodes: ["nodes", null], Views: ["views", null], Backups: ["backups", "operator"], Accounts: ["accounts", "admin"], Keys: ["keys", null], Settings: ["settings", "admin"], Problems: ["problems", null] };
     const offered = Object.entries(all).filter(([, [, role]]) => !role || may(role));
-    const load = (name) => () => {
-      const area = h("div", { class: "stack" }, h("p", { class: "muted" }, "Loading …"));
-      this[name](area).catch((error) => error.name === "AbortError" || fill(area, problemNote(error)));
-      return area;
-    };
-    fill(this, heading("Operation"), tabs(Object.fromEntries(offered.map(([title, [name]]) => [title, load(name)])), this.params.get("tab") ?? "Logs", (tab) => this.remember({ tab })));
+    fill(this, heading("Operation"), tabs(Object.fromEntries(offered.map(([title, [name]]) => [title, () => loaded((area) => this[name](area))])), this.params.get("tab") ?? "Logs", (tab) => this.remember({ tab })));
   }
   again() { this.querySelector("[role=tab][aria-selected=true]").click(); }
-  form(text, fields, work) {
-    const told = h("div", { "aria-live": "polite" });
-    const inputs = Object.fromEntries(Object.entries(fields).map(([name, of]) => [name, of instanceof Node ? of : h("input", { required: true, autocomplete: "off", spellcheck: "false", ...of, title: undefined })]));
-    return h("form", { class: "stack", onsubmit: async (event) => {
-      event.preventDefault();
-      try { await work(Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value])), told); } catch (error) { fill(told, problemNote(error)); }
-    } }, h("div", { class: "row" }, Object.entries(inputs).map(([name, input]) => field(fields[name].title || titled(name), input)), h("button", { class: "main" }, text)), told);
-  }
 
   async logs(area) {
     const { logs } = await get("/v1/logs", { signal: this.signal });
-    fill(area, may("admin") ? h("div", { class: "card" }, this.form("Create the log", { name: { pattern: "[a-z0-9_\\-]{1,63}" } }, async ({ name }) => { await call("PUT", "/v1/logs/" + encodeURIComponent(name)); forgetLogs(); this.again(); })) : "",
+    fill(area, may("admin") ? h("div", { class: "card" }, fieldForm("Create the log", { name: { pattern: "[a-z0-9_\\-]{1,63}" } }, async ({ name }) => { await call("PUT", "/v1/logs/" + encodeURIComponent(name)); forgetLogs(); this.again(); })) : "",
       h("div", { class: "card" }, table(["Log", { title: "Events", number: true }, { title: "On disk", number: true }, { title: "Segments", number: true }, { title: "Types", number: true }, "History", ""], logs.map((log) => [
         h("a", { href: "#/events?log=" + encodeURIComponent(log.name) }, log.name), number(log.head), bytes(log.disk_bytes), number(log.segments), number(log.types), h("code", {}, log.history),
         may("admin", log.name) && !["main", "system"].includes(log.name) ? button("Delete", async () => { if (await confirmName("Delete the log", log.name)) { await call("DELETE", `/v1/logs/${log.name}?confirm=${log.name}`); forgetLogs(); this.again(); } }, { class: "danger" }) : ""]))));
@@ -46,7 +33,7 @@ class OperationPage extends Page {
     });
     const definition = h("textarea", { rows: "5", spellcheck: "false", value: JSON.stringify({ url: "http://127.0.0.1:8080/events", query: { items: [{ types: ["OrderPlaced"] }] } }, null, 2) });
     fill(area, h("div", { class: "card" }, table(["Name", "Kind", "State", "Reason", { title: "Position", number: true }, { title: "Behind", number: true }, ""], [...rows("sinks", sinks), ...rows("sources", sources)], "No connector yet: a sink delivers events to a webhook or to Kafka.")),
-      may("admin") ? h("div", { class: "card stack" }, h("h2", {}, "A webhook for events"), this.form("Create the sink", { name: {}, definition }, async ({ name, definition }) => { await call("PUT", "/v1/sinks/" + encodeURIComponent(name), { body: definition }); this.again(); })) : "");
+      may("admin") ? h("div", { class: "card stack" }, h("h2", {}, "A webhook for events"), fieldForm("Create the sink", { name: {}, definition }, async ({ name, definition }) => { await call("PUT", "/v1/sinks/" + encodeURIComponent(name), { body: definition }); this.again(); })) : "");
   }
 
   async nodes(area) {
@@ -79,10 +66,10 @@ class OperationPage extends Page {
     const { accounts } = await get("/v1/accounts?limit=1000", { signal: this.signal });
     fill(area, h("div", { class: "card" }, table(["Account", "Roles", "State", "Added", ""], accounts.map((one) => [one.name, h("div", { class: "chips" }, one.roles.map((role) => h("span", { class: "chip" }, role))), one.enabled ? "enabled" : h("span", { class: "chip warn" }, "disabled"), time(one.added_at),
       h("div", { class: "row" }, button(one.enabled ? "Disable" : "Enable", async () => { await call("PATCH", "/v1/accounts/" + encodeURIComponent(one.name), { body: { enabled: !one.enabled } }); this.again(); }), button("Delete", async () => { if (await confirmName("Delete the account", one.name)) { await call("DELETE", "/v1/accounts/" + encodeURIComponent(one.name)); this.again(); } }, { class: "danger" }))]))),
-      h("div", { class: "card" }, h("h2", {}, "Another account"), this.form("Add the account", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" }, roles: { placeholder: "reader, writer:orders" } }, async ({ name, password, roles }) => { await post("/v1/accounts", { name, password, roles: roles.split(/[\s,]+/).filter(Boolean) }); this.again(); })));
+      h("div", { class: "card" }, h("h2", {}, "Another account"), fieldForm("Add the account", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" }, roles: { placeholder: "reader, writer:orders" } }, async ({ name, password, roles }) => { await post("/v1/accounts", { name, password, roles: roles.split(/[\s,]+/).filter(Boolean) }); this.again(); })));
   }
   firstAccount() {
-    return this.form("Make the first admin", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" } }, async ({ name, password }) => {
+    return fieldForm("Make the first admin", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" } }, async ({ name, password }) => {
       await post("/v1/accounts", { name, password, roles: ["admin"] });
       location.reload();
     });
@@ -93,7 +80,7 @@ class OperationPage extends Page {
     const { keys } = await get("/v1/keys" + query({ limit: 1000 }), { signal: this.signal });
     const role = h("select", {}, ["reader", "writer", "operator", "admin"].filter((one) => may(one)).map((one) => h("option", {}, one)));
     fill(area, h("div", { class: "card" }, table(["Key", "Label", "Account", "Role", "Expires", "State", ""], keys.map((one) => [h("code", {}, one.id), one.label ?? "", one.account, one.role + (one.log ? ":" + one.log : ""), one.expires_at ? time(one.expires_at) : "never", one.state, button("Revoke", async () => { if (await confirmName("Revoke the key", one.id)) { await call("DELETE", "/v1/keys/" + one.id); this.again(); } }, { class: "danger" })]), "No key yet.")),
-      role.children.length ? h("div", { class: "card" }, h("h2", {}, "Another key"), this.form("Make the key", { label: {}, role, days: { type: "number", value: "90", min: "1" } }, async ({ label, role, days }, told) => {
+      role.children.length ? h("div", { class: "card" }, h("h2", {}, "Another key"), fieldForm("Make the key", { label: {}, role, days: { type: "number", value: "90", min: "1" } }, async ({ label, role, days }, told) => {
         const made = await post("/v1/keys", { label, role, expires_in_s: Number(days) * 86400 });
         fill(told, note("good", h("p", {}, "Copy the secret now; it is not shown again."), copyable(made.secret)));
       })) : "");
