@@ -17,7 +17,8 @@ const WHOLE: &[&str] = &["graph", "cypher"];
 /// The pure half of a face, where the face has one.
 const OF_FACE: &str = "view";
 
-/// Crates that a pure part may take. `tracing` is one, as lines of a log are nobody's input.
+/// Crates that a pure part may use. `tracing` is one: the process writes log lines and never reads
+/// them.
 const CRATES: &[&str] = &[
     "idna",
     "iso_currency",
