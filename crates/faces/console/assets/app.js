@@ -112,5 +112,5 @@ Page.prototype.failed = function (error) {
   if (error.status) say("bad", ...problemNote(error).childNodes); else console.error(error);
 };
 applyScheme();
-document.body.append(h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "To the content"), nav, main);
+document.body.append(h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "Skip to the content"), nav, main);
 start();

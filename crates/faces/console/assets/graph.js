@@ -24,7 +24,7 @@ class GraphPage extends Page {
       h("div", { class: "card stack" }, this.editor.element,
         h("details", {}, h("summary", { class: "muted small" }, "Parameters"), this.parameters),
         h("div", { class: "row center" }, button("Run", () => this.run(), { class: "main" }), button("Explain", () => this.run("EXPLAIN ")), button("As code", () => showSnippets({ method: "POST", path: this.path(), body: this.body(this.editor.value) })),
-          may("writer", this.log) ? button("A small graph", () => { this.editor.value = MAKE; return this.run(); }) : "", h("span", { class: "muted small" }, "Ctrl+Enter runs, Ctrl+↑ recalls earlier statements"))), this.answer);
+          may("writer", this.log) ? button("Create a sample graph", () => { this.editor.value = MAKE; return this.run(); }) : "", h("span", { class: "muted small" }, "Ctrl+Enter runs, Ctrl+↑ recalls earlier statements"))), this.answer);
     this.counted();
     // Only the example runs by itself: a statement in the address may be anyone's.
     if (this.editor.value === EXAMPLE) this.run();

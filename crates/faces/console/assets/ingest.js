@@ -35,7 +35,7 @@ class IngestPage extends Page {
       h("div", { class: "figure" }, h("span", {}, "Until durable"), h("b", {}, number(found.window.last_us / 1000), " ms"), h("span", {}, "longest ", number(found.window.longest_us / 1000), " ms, overflow: ", found.overflow)));
     if (this.samples.length < 3) return;
     const growth = (name) => this.samples.slice(1).map((sample, index) => Math.max(0, sample[name].events - this.samples[index][name].events) / Math.max(0.001, (sample.at - this.samples[index].at) / 1000));
-    fill(this.plot, h("h2", {}, "Events a second"), chart({ kind: "line", title: "Events a second", at: this.samples.slice(1).map((sample) => sample.at), unit: "a second", series: [{ name: "accepted", values: growth("accepted") }, { name: "stored", values: growth("stored") }] }));
+    fill(this.plot, h("h2", {}, "Events per second"), chart({ kind: "line", title: "Events per second", at: this.samples.slice(1).map((sample) => sample.at), unit: "per second", series: [{ name: "accepted", values: growth("accepted") }, { name: "stored", values: growth("stored") }] }));
   }
 }
 customElements.define("ingest-page", IngestPage);

@@ -32,7 +32,7 @@ class LinksPage extends Page {
     const rows = this.shown.map((link) => [
       h("a", { href: "#/links?code=" + link.short_code, onclick: () => this.open(link.short_code) }, link.short_code),
       h("span", { class: "mono" }, link.original_url), number(link.clicks), number(link.visitors), time(link.created_at), link.enabled ? "" : h("span", { class: "chip warn" }, "disabled")]);
-    fill(this.rows, table(["Code", "Target", { title: "Clicks", number: true }, { title: "Visitors", number: true }, "Made", ""], rows, "No link yet."), found.next ? button("More", () => this.list(found.next)) : "");
+    fill(this.rows, table(["Code", "Target", { title: "Clicks", number: true }, { title: "Visitors", number: true }, "Created", ""], rows, "No link yet."), found.next ? button("More", () => this.list(found.next)) : "");
   }
   async open(code) {
     this.remember({ code });

@@ -33,12 +33,12 @@ class OperationPage extends Page {
     });
     const definition = h("textarea", { rows: "5", spellcheck: "false", value: JSON.stringify({ url: "http://127.0.0.1:8080/events", query: { items: [{ types: ["OrderPlaced"] }] } }, null, 2) });
     fill(area, h("div", { class: "card" }, table(["Name", "Kind", "State", "Reason", { title: "Position", number: true }, { title: "Behind", number: true }, ""], [...rows("sinks", sinks), ...rows("sources", sources)], "No connector yet: a sink delivers events to a webhook or to Kafka.")),
-      may("admin") ? h("div", { class: "card stack" }, h("h2", {}, "A webhook for events"), fieldForm("Create the sink", { name: {}, definition }, async ({ name, definition }) => { await call("PUT", "/v1/sinks/" + encodeURIComponent(name), { body: definition }); this.again(); })) : "");
+      may("admin") ? h("div", { class: "card stack" }, h("h2", {}, "Add a webhook sink"), fieldForm("Create the sink", { name: {}, definition }, async ({ name, definition }) => { await call("PUT", "/v1/sinks/" + encodeURIComponent(name), { body: definition }); this.again(); })) : "");
   }
 
   async nodes(area) {
     const found = await get("/v1/cluster", { signal: this.signal });
-    const transfer = (node) => may("admin") && node.role !== "leading" && node.reachable ? button("Make it lead", async () => { await post("/v1/cluster/transfer", { to: node.node }); this.again(); }) : "";
+    const transfer = (node) => may("admin") && node.role !== "leading" && node.reachable ? button("Transfer the lead to it", async () => { await post("/v1/cluster/transfer", { to: node.node }); this.again(); }) : "";
     const forget = (node) => may("admin") && !node.reachable ? button("Forget it", async () => { await call("DELETE", "/v1/cluster/nodes/" + encodeURIComponent(node.node)); this.again(); }, { class: "danger" }) : "";
     fill(area, found.nodes.length ? h("div", { class: "card" }, table(["Node", "Address", "Role", { title: "Position", number: true }, "Version", ""], found.nodes.map((node) => [node.node, node.url, node.reachable ? node.role : h("span", { class: "bad" }, node.error ?? "unreachable"), number(node.position), node.version, [transfer(node), forget(node)]])))
       : note("", h("p", {}, "One node that keeps its logs in files (journal: ", h("code", {}, found.journal), "). Several nodes share their logs through PostgreSQL.")),
@@ -58,7 +58,7 @@ class OperationPage extends Page {
     const backup = text.split("\n").filter((one) => one.startsWith("wellspring_backup")).map((one) => { const [name, number] = one.split(" "); return [name.replace("wellspring_", "").replaceAll("_", " "), name.includes("timestamp") ? at(Number(number)) : number]; });
     fill(area, h("div", { class: "card" }, h("h2", {}, "Check of the files"), table(["", ""], rows)),
       h("div", { class: "card" }, h("h2", {}, "Scheduled backups"), backup.length ? table(["", ""], backup) : h("p", { class: "muted" }, "None are scheduled: ", h("code", {}, "serve --backup-to FOLDER"), " does.")),
-      h("div", { class: "card stack" }, h("h2", {}, "One now"), h("p", { class: "muted" }, "On a machine with room for it:"), copyable(`wellspring backup --url ${location.origin} --to ./backup`)));
+      h("div", { class: "card stack" }, h("h2", {}, "Back up now"), h("p", { class: "muted" }, "On a machine with room for it:"), copyable(`wellspring backup --url ${location.origin} --to ./backup`)));
   }
 
   async accounts(area) {
@@ -66,10 +66,10 @@ class OperationPage extends Page {
     const { accounts } = await get("/v1/accounts?limit=1000", { signal: this.signal });
     fill(area, h("div", { class: "card" }, table(["Account", "Roles", "State", "Added", ""], accounts.map((one) => [one.name, h("div", { class: "chips" }, one.roles.map((role) => h("span", { class: "chip" }, role))), one.enabled ? "enabled" : h("span", { class: "chip warn" }, "disabled"), time(one.added_at),
       h("div", { class: "row" }, button(one.enabled ? "Disable" : "Enable", async () => { await call("PATCH", "/v1/accounts/" + encodeURIComponent(one.name), { body: { enabled: !one.enabled } }); this.again(); }), button("Delete", async () => { if (await confirmName("Delete the account", one.name)) { await call("DELETE", "/v1/accounts/" + encodeURIComponent(one.name)); this.again(); } }, { class: "danger" }))]))),
-      h("div", { class: "card" }, h("h2", {}, "Another account"), fieldForm("Add the account", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" }, roles: { placeholder: "reader, writer:orders" } }, async ({ name, password, roles }) => { await post("/v1/accounts", { name, password, roles: roles.split(/[\s,]+/).filter(Boolean) }); this.again(); })));
+      h("div", { class: "card" }, h("h2", {}, "Add an account"), fieldForm("Add the account", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" }, roles: { placeholder: "reader, writer:orders" } }, async ({ name, password, roles }) => { await post("/v1/accounts", { name, password, roles: roles.split(/[\s,]+/).filter(Boolean) }); this.again(); })));
   }
   firstAccount() {
-    return fieldForm("Make the first admin", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" } }, async ({ name, password }) => {
+    return fieldForm("Create the first admin", { name: {}, password: { type: "password", autocomplete: "new-password", minlength: "8" } }, async ({ name, password }) => {
       await post("/v1/accounts", { name, password, roles: ["admin"] });
       location.reload();
     });
@@ -80,7 +80,7 @@ class OperationPage extends Page {
     const { keys } = await get("/v1/keys" + query({ limit: 1000 }), { signal: this.signal });
     const role = h("select", {}, ["reader", "writer", "operator", "admin"].filter((one) => may(one)).map((one) => h("option", {}, one)));
     fill(area, h("div", { class: "card" }, table(["Key", "Label", "Account", "Role", "Expires", "State", ""], keys.map((one) => [h("code", {}, one.id), one.label ?? "", one.account, one.role + (one.log ? ":" + one.log : ""), one.expires_at ? time(one.expires_at) : "never", one.state, button("Revoke", async () => { if (await confirmName("Revoke the key", one.id)) { await call("DELETE", "/v1/keys/" + one.id); this.again(); } }, { class: "danger" })]), "No key yet.")),
-      role.children.length ? h("div", { class: "card" }, h("h2", {}, "Another key"), fieldForm("Make the key", { label: {}, role, days: { type: "number", value: "90", min: "1" } }, async ({ label, role, days }, told) => {
+      role.children.length ? h("div", { class: "card" }, h("h2", {}, "Create a key"), fieldForm("Create the key", { label: {}, role, days: { type: "number", value: "90", min: "1" } }, async ({ label, role, days }, told) => {
         const made = await post("/v1/keys", { label, role, expires_in_s: Number(days) * 86400 });
         fill(told, note("good", h("p", {}, "Copy the secret now; it is not shown again."), copyable(made.secret)));
       })) : "");

@@ -66,7 +66,7 @@ class OverviewPage extends Page {
         logList.map((log) => [h("a", { href: "#/events?log=" + encodeURIComponent(log.name) }, log.name), number(log.head), bytes(log.disk_bytes)]))),
       h("section", { class: "card" }, h("h2", {}, "Nodes"), cluster.nodes?.length ? table(["Node", "Role", { title: "Position", number: true }], cluster.nodes.map((node) => [node.node, node.reachable ? node.role : h("span", { class: "bad" }, "unreachable"), number(node.position)])) : h("p", { class: "muted" }, "One node, over files. ", h("a", { href: "#/operation?tab=Nodes" }, "Nodes"))),
       h("section", { class: "card" }, h("h2", {}, "Connectors"), connectors.length ? table(["Connector", "State", { title: "Behind", number: true }], connectors.map(([kind, one]) => [`${one.name} (${kind})`, one.state, number(one.lag ?? one.records_behind)])) : h("p", { class: "muted" }, may("operator") ? ["None. ", may("admin") ? h("a", { href: "#/operation?tab=Connectors" }, "Add one") : ""] : "They need the role operator.")),
-      h("section", { class: "card" }, h("h2", {}, "Views"), views.length ? h("p", {}, number(views.length), views.length === 1 ? " view, " : " views, the furthest ", number(lag), " events behind. ", h("a", { href: "#/operation?tab=Views" }, "All of them")) : h("p", { class: "muted" }, "None is open.")));
+      h("section", { class: "card" }, h("h2", {}, "Views"), views.length ? h("p", {}, number(views.length), views.length === 1 ? " view" : " views", ", at most ", number(lag), " events behind. ", h("a", { href: "#/operation?tab=Views" }, "All of them")) : h("p", { class: "muted" }, "None is open.")));
   }
 
   async figures() {
@@ -80,9 +80,9 @@ class OverviewPage extends Page {
     const card = (title, value, spark, text) => h("div", { class: "card figure" }, h("span", {}, title), h("b", {}, value), spark && at.length > 2 ? chart({ kind: "line", isSpark: true, at, series: [{ name: title, values: series[spark] }] }) : "", h("span", {}, text));
     fill(this.cards,
       card("Events in the logs", short(now.stored_events), null, short(now.events) + " since the start"),
-      card("Events appended a second", short(last("events")), "events", short(last("conflicts")) + " conflicts a second"),
-      card("Taken in a second", short(last("ingested")), "ingested", "by fire-and-forget ingest"),
-      card("Reads a second", short(last("reads")), "reads", short(last("statements")) + " graph statements, " + short(last("redirects")) + " redirects"),
+      card("Events appended per second", short(last("events")), "events", short(last("conflicts")) + " conflicts per second"),
+      card("Events ingested per second", short(last("ingested")), "ingested", "by fire-and-forget ingest"),
+      card("Reads per second", short(last("reads")), "reads", short(last("statements")) + " graph statements, " + short(last("redirects")) + " redirects"),
       card("Memory", bytes(now.memory_bytes), "memory_bytes", number(last("cpu_seconds") * 100) + " % of a core"),
       card("Disk", bytes(now.disk_bytes), "disk_bytes", bytes(now.device_free_bytes) + " free"),
       card("Connections", number(now.connections), "connections", number(now.subscribers) + " subscriptions"));
@@ -90,9 +90,9 @@ class OverviewPage extends Page {
     // The cursor of a chart that is looked at stays: it is drawn anew only when nobody is at it.
     if (this.plots.matches(":hover, :focus-within")) return;
     fill(this.plots,
-      plot("Work", "a second", [["events appended", "events"], ["taken in", "ingested"], ["reads", "reads"]]),
-      plot("Time of an append", "ms", [["p99", "append_p99_ms"], ["median", "append_p50_ms"]]),
-      plot("Time of a read", "ms", [["p99", "read_p99_ms"], ["median", "read_p50_ms"]]),
+      plot("Work", "per second", [["events appended", "events"], ["events ingested", "ingested"], ["reads", "reads"]]),
+      plot("Append latency", "ms", [["p99", "append_p99_ms"], ["median", "append_p50_ms"]]),
+      plot("Read latency", "ms", [["p99", "read_p99_ms"], ["median", "read_p50_ms"]]),
       plot("Processor", "cores", [["server", "cpu_seconds"]]));
   }
   /** The series since the start: all of them at first, then what is new. */

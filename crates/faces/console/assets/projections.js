@@ -22,7 +22,7 @@ class ProjectionsPage extends Page {
     this.pointer = h("input", { placeholder: "/total", spellcheck: "false", autocomplete: "off", value: this.params.get("of") ?? "", onchange: keep });
     this.by = choice("by", [["", "Nothing"], ["tag", "A tag's key"], ["pointer", "A value in the data"], ["minute", "Minute"], ["hour", "Hour"], ["day", "Day"]], this.params.get("by") ?? "");
     this.key = h("input", { placeholder: "customer", spellcheck: "false", autocomplete: "off", value: this.params.get("key") ?? "", onchange: keep });
-    this.pointerField = field("Of the value at", this.pointer);
+    this.pointerField = field("Pointer to the value", this.pointer);
     this.keyField = field("Key or pointer", this.key);
     this.answer = h("div", { class: "stack", "aria-live": "polite" });
     fill(this, heading("Projections", await logChoice(this), button("As code", () => showSnippets(this.request()))),
@@ -30,7 +30,7 @@ class ProjectionsPage extends Page {
       h("form", { class: "card row top", onsubmit: (event) => { event.preventDefault(); this.run(); } },
         collector({ title: "Types, any of", kind: "types", id: "types", log: () => this.log, values: types, onchange: keep }),
         collector({ title: "Tags, all of", kind: "tags", id: "tags", log: () => this.log, values: tags, onchange: keep }),
-        field("Fold by", this.reducer), this.pointerField, field("Group by", this.by), this.keyField, h("button", { class: "main" }, "Project")), this.answer);
+        field("Reducer", this.reducer), this.pointerField, field("Group by", this.by), this.keyField, h("button", { class: "main" }, "Project")), this.answer);
     this.fit();
     if (types.length || tags.length) this.run();
   }
@@ -51,7 +51,7 @@ class ProjectionsPage extends Page {
     return { method: "POST", path: ofLog(this.log, "/project"), body, python: `from wellspring import Client, projection\n\nlog = Client(${JSON.stringify(location.origin)}).log(${JSON.stringify(this.log)})\nfound = log.project({"value": projection(${pythonic(this.reduce())}, ${pythonic(this.types)}, ${pythonic(this.tags)})})\nprint(found.states["value"], found.condition)` };
   }
   async run() {
-    fill(this.answer, h("p", { class: "muted" }, "Folding …"));
+    fill(this.answer, h("p", { class: "muted" }, "Reading …"));
     try {
       const { path, body } = this.request();
       const { data, ms } = await call("POST", path, { body, signal: this.signal, exact: true });
