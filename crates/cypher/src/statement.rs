@@ -80,6 +80,11 @@ impl Plan {
         if self.explain { Access::Read } else { self.access }
     }
 
+    /// Whether it is about a graph: anything but what the server knows without one.
+    pub fn needs_graph(&self) -> bool {
+        self.access != Access::Read
+    }
+
     /// The parameters it reads.
     pub fn parameters(&self) -> &[Arc<str>] {
         &self.parameters

@@ -14,6 +14,7 @@ pub use crate::wellspring_routes as routes;
 /// METHOD "path" Scope Needs handler: "what it does"
 ///     .parts of its Contract => [status MEDIA "Schema" … + HEADER …, …];
 /// ```
+/// `~LIST` in place of the media types names a constant with all of them.
 ///
 /// A part is a method of [`Contract`] with its one argument in parentheses, or
 /// with the elements of its list in brackets.
@@ -39,9 +40,15 @@ macro_rules! wellspring_routes {
     (@part [$($element:expr),*]) => {
         const { &[$($element),*] }
     };
+    (@media ~ $list:ident) => {
+        $list
+    };
+    (@media $($media:ident $schema:literal)*) => {
+        &[$(($media, $schema)),*]
+    };
     (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         $(.$with:ident $part:tt)*
-        => [$($status:literal $($media:ident $schema:literal)* $(+ $header:ident)*),+];)*) => {
+        => [$($status:literal $(~ $list:ident)? $($media:ident $schema:literal)* $(+ $header:ident)*),+];)*) => {
         &[$($crate::declare::ServedRoute {
             route: $crate::declare::Route {
                 method: stringify!($method),
@@ -52,7 +59,7 @@ macro_rules! wellspring_routes {
                 contract: $crate::declare::Contract::new(const { &[$(
                     $crate::declare::AnswerContract {
                         status: $status,
-                        media: &[$(($media, $schema)),*],
+                        media: $crate::declare::routes!(@media $(~ $list)? $($media $schema)*),
                         headers: &[$(&$header),*],
                     }
                 ),+] })$(.$with($crate::declare::routes!(@part $part)))*,

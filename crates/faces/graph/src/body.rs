@@ -2,6 +2,7 @@
 
 use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
+use crate::render::ResultForm;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -19,10 +20,8 @@ pub(crate) struct StatementText {
     pub(crate) parameters: Parameters,
     /// Their approximate size in bytes.
     pub(crate) parameter_bytes: usize,
-    /// The wanted forms of rows.
-    pub(crate) forms: ResultForms,
-    /// Whether to report what the statement changed.
-    pub(crate) wants_statistics: bool,
+    /// How its result is written.
+    pub(crate) form: ResultForm,
 }
 
 /// The forms in which each row is reported.
@@ -200,7 +199,7 @@ pub(crate) fn read(body: &[u8], most_bytes: usize) -> Result<Vec<StatementText>,
     read.statements.into_iter().map(|Object(given)| statement(given, &room)).collect()
 }
 
-fn invalid(error: serde_json::Error) -> RefusedBody {
+pub(crate) fn invalid(error: serde_json::Error) -> RefusedBody {
     RefusedBody::Invalid(match error.classify() {
         serde_json::error::Category::Data => format!("Unable to deserialize request: {error}"),
         _ => format!("Could not parse the incoming JSON: {error}"),
@@ -223,12 +222,11 @@ fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText
         text: given.statement.into_owned(),
         parameters,
         parameter_bytes: room.taken() - before,
-        forms,
-        wants_statistics: given.statistics,
+        form: ResultForm::Statement { forms, wants_statistics: given.statistics },
     })
 }
 
-fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
+pub(crate) fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
     if room.is_exceeded() {
         return RefusedBody::TooLarge(format!(
             "The parameters exceed the memory limit of a query, {} bytes.",
@@ -255,9 +253,11 @@ mod tests {
             items[..],
             [Value::Integer(1), Value::Float(_), Value::Null, Value::Map(_)]
         ));
-        assert_eq!(read[0].forms, ResultForms { row: true, graph: false, rest: false });
-        assert_eq!(read[1].forms, ResultForms { row: true, graph: true, rest: false });
-        assert!(read[1].wants_statistics && !read[0].wants_statistics);
+        let form = |graph, wants_statistics| ResultForm::Statement {
+            forms: ResultForms { row: true, graph, rest: false },
+            wants_statistics,
+        };
+        assert_eq!([read[0].form, read[1].form], [form(false, false), form(true, true)]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct GraphFault<'a> {
 
 /// The body cannot be parsed.
 pub(crate) const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
+/// The request cannot be executed as it is.
+pub(crate) const INVALID_REQUEST: &str = "Neo.ClientError.Request.Invalid";
 /// A memory limit is exceeded.
 pub(crate) const OUT_OF_MEMORY: &str = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
 /// No open transaction has that id.
@@ -44,9 +46,9 @@ pub(crate) struct Members {
 
 /// The content of an answer.
 pub(crate) fn content(results: &Results, members: &Members) -> Vec<u8> {
-    let fault = results.fault.as_ref().map(|fault| (fault.code(), message(fault)));
+    let fault = results.fault.as_ref().map(|fault| (fault.code(), fault_message(fault)));
     let fault = fault.as_ref().map(|(code, message)| GraphFault { code, message });
-    let mut out = begin(&results.json, fault);
+    let mut out = begin(&results.bytes, fault);
     if let Some(url) = &members.commit {
         out.extend_from_slice(b",\"commit\":");
         push_string(&mut out, url);
@@ -85,7 +87,7 @@ fn begin(results: &[u8], fault: Option<GraphFault<'_>>) -> Vec<u8> {
 const MOST_MESSAGE_BYTES: usize = 1_000;
 
 /// The reported part of a message.
-fn shortened(message: &str) -> String {
+pub(crate) fn shortened(message: &str) -> String {
     if message.len() <= MOST_MESSAGE_BYTES {
         return message.to_owned();
     }
@@ -96,7 +98,7 @@ fn shortened(message: &str) -> String {
 }
 
 /// The message of a fault, with its place.
-fn message(fault: &Error) -> String {
+pub(crate) fn fault_message(fault: &Error) -> String {
     let text = shortened(&fault.message);
     match &fault.place {
         Some(place) => format!("{text} {place}"),
@@ -138,7 +140,7 @@ fn code_of(kind: &'static Kind, retry: Retry) -> &'static str {
         403 => "Neo.ClientError.Security.Forbidden",
         429 | 503 if retry != Retry::No => "Neo.TransientError.General.DatabaseUnavailable",
         500.. => "Neo.DatabaseError.General.UnknownError",
-        _ => "Neo.ClientError.Request.Invalid",
+        _ => INVALID_REQUEST,
     }
 }
 

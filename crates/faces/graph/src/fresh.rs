@@ -7,13 +7,17 @@ use std::time::Duration;
 use wellspring_host::http::Request;
 use wellspring_host::http::contract::{CONSISTENCY, wait_ms};
 use wellspring_host::http::required_freshness::Freshness;
-use wellspring_host::view::Live;
+use wellspring_host::view::{Live, NotFresh};
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param};
 use wellspring_host::wire::problem::Problem;
+use wellspring_types::Position;
 
 /// How long a request without such parameters waits for a graph that is being folded for the first
 /// time.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a transaction waits for what its bookmarks name.
+const BOOKMARK_WAIT: Duration = Duration::from_secs(10);
 
 /// The purpose of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,4 +64,33 @@ pub(crate) async fn fresh(
     let live = face.graphs.get(&request.log_name)?;
     asked.view(request, &live, None).await?;
     Ok(live)
+}
+
+/// Whether a graph shows a position.
+pub(crate) enum WaitResult {
+    Yes,
+    /// Not in time; it shows this one.
+    NotYet {
+        position: Position,
+    },
+}
+
+/// Waits until the graph of a request's log shows a position.
+///
+/// # Errors
+/// 404; 503: it cannot be read.
+pub(crate) async fn reached(
+    face: &GraphFace,
+    request: &Request,
+    position: Position,
+) -> Result<WaitResult, Box<Problem>> {
+    let live = face.graphs.get(&request.log_name)?;
+    if position <= live.position() {
+        return Ok(WaitResult::Yes);
+    }
+    match live.caught_up(position, BOOKMARK_WAIT).await {
+        Ok(_) => Ok(WaitResult::Yes),
+        Err(NotFresh::NotYet(progress)) => Ok(WaitResult::NotYet { position: progress.position }),
+        Err(error) => Err(error.into()),
+    }
 }

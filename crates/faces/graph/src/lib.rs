@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod bookmarks;
 mod commit;
 mod database;
 mod envelope;
@@ -26,18 +27,22 @@ mod handlers;
 mod object;
 mod open;
 mod parameters;
+mod query;
 mod render;
 mod run;
 mod settings;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod transactions;
+mod typed_value;
 mod view;
 
 use database::database;
 use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
 use open::OpenTransactions;
+use query::ANSWERS as QUERY_ANSWERS;
 use run::Memory;
 use settings::GraphConfig;
 use std::hash::{BuildHasher, RandomState};
@@ -108,6 +113,7 @@ impl Face for GraphFace {
         &[("neo4j", MAIN), ("nornic", MAIN)];
     const DISCOVERY: &'static [(&'static str, Discovered)] = &[
         ("transaction", Discovered::Path("/db/{databaseName}/tx")),
+        ("query", Discovered::Path("/db/{databaseName}/query/v2")),
         ("neo4j_version", Discovered::Text(NEO4J_VERSION)),
         ("neo4j_edition", Discovered::Text("community")),
         ("default_database", Discovered::Text("neo4j")),
@@ -138,6 +144,35 @@ impl Face for GraphFace {
             => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         DELETE "/db/{log}/tx/{transaction}" Named Reader rollback: "Rolls an open transaction back."
             .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
+        POST "/db/system/query/v2" Node Account query::at_once: "Executes a statement about the server."
+            .takes(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING] => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS];
+        POST "/db/system/query/v2/tx" Node Account query::begin: "Opens a transaction for statements about the server."
+            .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 503 ~QUERY_ANSWERS];
+        POST "/db/system/query/v2/tx/{transaction}" Node Account query::go_on: "Executes a statement about the server in an open transaction."
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+        POST "/db/system/query/v2/tx/{transaction}/commit" Node Account query::commit: "Ends a transaction for statements about the server."
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+        DELETE "/db/system/query/v2/tx/{transaction}" Node Account query::rollback: "Ends a transaction for statements about the server."
+            .at(&TRANSACTION) .answered(AnsweredBy::AnyNode) => [200 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+        POST "/db/{log}/query/v2" Named Reader query::at_once:
+            "Executes a Cypher statement as a transaction (Query API). A statement that writes needs the role writer."
+            .fresh(FRESHNESS) .takes(query::REQUESTS) .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS];
+        POST "/db/{log}/query/v2/tx" Named Reader query::begin: "Opens a transaction, and may execute a Cypher statement in it (Query API)."
+            .fresh(FRESHNESS) .may_take(query::REQUESTS) .answered(AnsweredBy::Leader) .fails[READING, VIEWING, &[&FORBIDDEN]]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 503 ~QUERY_ANSWERS];
+        POST "/db/{log}/query/v2/tx/{transaction}" Named Reader query::go_on: "Executes a Cypher statement in an open transaction (Query API)."
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::Leader) .fails[READING, VIEWING, &[&FORBIDDEN]]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+        POST "/db/{log}/query/v2/tx/{transaction}/commit" Named Reader query::commit:
+            "May execute a Cypher statement in an open transaction, and commits it (Query API)."
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+        DELETE "/db/{log}/query/v2/tx/{transaction}" Named Reader query::rollback: "Rolls an open transaction back (Query API)."
+            .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
     };
 
     fn check(settings: &GraphConfig, _surroundings: Surroundings<'_>) -> Result<(), SetupError> {

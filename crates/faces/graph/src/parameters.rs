@@ -1,6 +1,8 @@
 //! Parsing parameters while accounting for their memory: some bytes of JSON can become a hundred
 //! times as many.
 
+use crate::render::ValueForm;
+use crate::typed_value;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -23,11 +25,26 @@ pub(crate) struct ParameterRoom {
     taken: Cell<usize>,
     /// A number beyond all integers was read: a float, or an integer that does not fit.
     has_huge: Cell<bool>,
+    /// How values are written.
+    form: ValueForm,
+    /// Whether the value read last was text itself, rather than a typed value.
+    was_text: Cell<bool>,
 }
 
 impl ParameterRoom {
     pub(crate) fn new(most: usize) -> ParameterRoom {
-        ParameterRoom { most, taken: Cell::new(0), has_huge: Cell::new(false) }
+        ParameterRoom {
+            most,
+            taken: Cell::new(0),
+            has_huge: Cell::new(false),
+            form: ValueForm::Plain,
+            was_text: Cell::new(false),
+        }
+    }
+
+    /// The same for values of this form.
+    pub(crate) fn of(self, form: ValueForm) -> ParameterRoom {
+        ParameterRoom { form, ..self }
     }
 
     /// Bytes in all.
@@ -160,6 +177,7 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
         self.0.take(STRING_BYTES + value.len())?;
+        self.0.was_text.set(true);
         Ok(Value::string(value))
     }
 
@@ -173,26 +191,44 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
         while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
+        self.0.was_text.set(false);
         Ok(Value::list(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Value, A::Error> {
-        Ok(Value::Map(Arc::new(self.entries(entries)?.into())))
+        let ReadObject { entries, type_name } = self.entries(entries)?;
+        if let (ValueForm::Typed, Some(name)) = (self.0.form, type_name) {
+            return typed_value::read(&name, entries).map_err(A::Error::custom);
+        }
+        Ok(Value::Map(Arc::new(entries.into())))
     }
 }
 
+/// An object of values.
+struct ReadObject {
+    entries: Entries,
+    /// The text of its member `$type`, if that is text itself.
+    type_name: Option<Arc<str>>,
+}
+
 impl ParameterSeed<'_> {
-    fn entries<'de, A: MapAccess<'de>>(self, mut entries: A) -> Result<Entries, A::Error> {
+    fn entries<'de, A: MapAccess<'de>>(self, mut entries: A) -> Result<ReadObject, A::Error> {
         self.0.take(MAP_BYTES)?;
-        let mut map = Entries::new();
+        let (mut map, mut type_name) = (Entries::new(), None);
         while let Some(key) = entries.next_key::<Cow<'de, str>>()? {
             self.0.take(ENTRY_BYTES + key.len())?;
+            self.0.was_text.set(false);
             let value = entries.next_value_seed(self)?;
+            if let (true, "$type", Value::String(name)) = (self.0.was_text.get(), &*key, &value) {
+                type_name = Some(Arc::clone(name));
+            }
             if map.insert(Arc::from(&*key), value).is_some() {
                 return Err(A::Error::custom(format!("the name {key:?} is repeated")));
             }
         }
-        Ok(map)
+        // What contains this is no text.
+        self.0.was_text.set(false);
+        Ok(ReadObject { entries: map, type_name })
     }
 }
 
@@ -207,6 +243,6 @@ impl<'de> Visitor<'de> for ParametersSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Parameters, A::Error> {
-        ParameterSeed(self.0).entries(entries)
+        Ok(ParameterSeed(self.0).entries(entries)?.entries)
     }
 }

@@ -1,14 +1,14 @@
 //! Executes statements on a transaction: here while they are short, otherwise in the room for long
 //! work.
 
-use crate::body::{ResultForms, StatementText};
-use crate::render;
+use crate::body::StatementText;
+use crate::render::{Place, ResultForm};
 use crate::view::CommitTransaction;
 use std::sync::Arc;
 use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime, Stop};
-use wellspring_cypher::error::{Error, ErrorKind};
+use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
-use wellspring_graph::{GraphError, Transaction, Violation};
+use wellspring_graph::{GraphError, Statistics, Transaction, Violation};
 use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Stopped, Work};
@@ -45,8 +45,7 @@ struct ReadyStatement {
     plan: Arc<Plan>,
     parameters: Parameters,
     parameter_bytes: usize,
-    forms: ResultForms,
-    wants_statistics: bool,
+    form: ResultForm,
 }
 
 impl Statements {
@@ -62,8 +61,7 @@ impl Statements {
                     plan,
                     parameters: given.parameters,
                     parameter_bytes: given.parameter_bytes,
-                    forms: given.forms,
-                    wants_statistics: given.wants_statistics,
+                    form: given.form,
                 }),
                 Err(fault) => return Statements { ready, bytes, fault: Some(fault) },
             }
@@ -99,6 +97,21 @@ impl Statements {
         self.ready.iter().any(|statement| statement.plan.access() > Access::Read)
     }
 
+    /// The fault of the first statement, if its text is faulty: nothing can be executed.
+    pub(crate) fn first_fault(&self) -> Option<&Error> {
+        self.fault.as_ref().filter(|_| self.ready.is_empty())
+    }
+
+    /// The fault of the first statement that is about a graph, where there is none.
+    pub(crate) fn fault_on_system(&self) -> Option<Error> {
+        let is_about_graph = |statement: &ReadyStatement| statement.plan.needs_graph();
+        self.ready.iter().any(is_about_graph).then(|| {
+            let message = "The database system is no graph: it answers SHOW DATABASES, SHOW \
+                           PROCEDURES and other statements about the server. Use another database.";
+            Error::compile(ErrorKind::SemanticError, Detail::Unsupported, message)
+        })
+    }
+
     /// Number of read-only and of writing statements.
     pub(crate) fn count(&self) -> (u64, u64) {
         let writing = self.ready.iter().filter(|one| one.plan.access() > Access::Read).count();
@@ -126,21 +139,27 @@ impl Statements {
         context: &StatementContext,
         budget: &mut Budget,
     ) -> Results {
-        let mut json = Vec::new();
+        let mut results = Results::of(None);
         for (index, statement) in self.ready.iter().enumerate() {
-            let begun_at = json.len();
+            let begun_at = results.bytes.len();
             if index > 0 {
-                json.push(b',');
+                results.bytes.push(b',');
             }
-            if let Err(fault) = statement.run(transaction, context, budget, &mut json) {
+            let summary = Summary::of(&statement.plan);
+            let summary = results.summary.insert(summary);
+            let ran = statement.run(transaction, context, budget, &mut results.bytes, summary);
+            if let Err(fault) = ran {
                 if fault.phase == wellspring_cypher::error::Phase::Compile {
                     // As if its text had been faulty: it has no columns.
-                    json.truncate(begun_at);
+                    results.bytes.truncate(begun_at);
+                    results.summary = None;
                 }
-                return Results { json, fault: Some(fault), grant: None };
+                results.fault = Some(fault);
+                return results;
             }
         }
-        Results { json, fault: self.fault.clone(), grant: None }
+        results.fault = self.fault.clone();
+        results
     }
 }
 
@@ -150,7 +169,8 @@ impl ReadyStatement {
         transaction: &mut Transaction,
         context: &StatementContext,
         budget: &mut Budget,
-        json: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+        summary: &mut Summary,
     ) -> Result<(), Error> {
         let environment = Environment {
             parameters: &self.parameters,
@@ -158,42 +178,38 @@ impl ReadyStatement {
             time: context.time,
             seed: context.seed,
         };
-        let begun_with = json.len();
-        render::begin_result(json, self.plan.columns());
-        budget.charge_bytes((json.len() - begun_with + RESULT_BYTES) as u64)?;
-        let rows_at = json.len();
-        let mut rows = 0_u64;
+        let begun_with = out.len();
+        self.form.begin(out, self.plan.columns());
+        budget.charge_bytes((out.len() - begun_with + RESULT_BYTES) as u64)?;
+        let rows_at = out.len();
         let bytes_left = budget.bytes_left();
         let executed =
             run(&self.plan, transaction, &environment, budget, &mut |row, transaction, budget| {
-                let begun_at = json.len();
+                let begun_at = out.len();
                 let left = usize::try_from(budget.bytes_left()).unwrap_or(usize::MAX);
                 let most = begun_at.saturating_add(left);
-                if rows > 0 {
-                    json.push(b',');
-                }
-                rows += 1;
-                render::push_row(json, row, self.forms, transaction, &context.database, most);
-                if json.len() > most {
+                let place = Place { transaction, database: &context.database, most };
+                self.form.push_row(out, row, summary.rows, &place);
+                summary.rows += 1;
+                if out.len() > most {
                     return Err(too_large(bytes_left));
                 }
-                budget.charge_bytes((json.len() - begun_at) as u64)?;
+                budget.charge_bytes((out.len() - begun_at) as u64)?;
                 Ok(Flow::Continue)
             });
         match executed {
             Ok(statistics) => {
-                let wanted = self.wants_statistics.then_some(&statistics);
-                let explained = self.plan.explained();
-                let plan = explained.as_ref().map(|root| (root, &*context.database));
-                render::end_result(json, plan, wanted);
+                summary.statistics = statistics;
+                self.form.end(out, Some(summary), &context.database);
                 Ok(())
             }
             Err(fault) => {
                 if fault.kind == ErrorKind::ResourceExhausted {
                     // The rows may be incomplete, and there is no room for them.
-                    json.truncate(rows_at);
+                    out.truncate(rows_at);
+                    summary.rows = 0;
                 }
-                render::end_result(json, None, None);
+                self.form.end(out, None, &context.database);
                 Err(fault)
             }
         }
@@ -201,7 +217,7 @@ impl ReadyStatement {
 }
 
 fn too_large(most: u64) -> Error {
-    let detail = wellspring_cypher::error::Detail::LimitExceeded;
+    let detail = Detail::LimitExceeded;
     let message = format!("The result exceeds its limit of {most} bytes.");
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)
 }
@@ -217,12 +233,40 @@ pub(crate) struct StatementContext {
     pub(crate) seed: u64,
 }
 
+/// What is known of the last statement that was executed, apart from its rows.
+#[derive(Clone)]
+pub(crate) struct Summary {
+    pub(crate) plan: Arc<Plan>,
+    /// Rows that were written.
+    pub(crate) rows: u64,
+    /// What it changed; nothing if it failed.
+    pub(crate) statistics: Statistics,
+}
+
+impl Summary {
+    fn of(plan: &Arc<Plan>) -> Summary {
+        Summary { plan: Arc::clone(plan), rows: 0, statistics: Statistics::default() }
+    }
+
+    /// What the statement does, in Neo4j's letters: reads, writes, both, or changes the schema.
+    pub(crate) fn query_type(&self) -> &'static str {
+        match self.plan.access() {
+            Access::Read => "r",
+            Access::Write if self.plan.columns().is_empty() => "w",
+            Access::Write => "rw",
+            Access::Schema => "s",
+        }
+    }
+}
+
 /// The results of statements.
 pub(crate) struct Results {
-    /// The results as JSON, separated by commas.
-    pub(crate) json: Vec<u8>,
+    /// The results in the form of their statements.
+    pub(crate) bytes: Vec<u8>,
     /// The fault that ended them, if any.
     pub(crate) fault: Option<Error>,
+    /// The last statement that was executed, at least in part.
+    pub(crate) summary: Option<Summary>,
     /// The memory granted to them and their transaction.
     grant: Option<Grant>,
 }
@@ -230,7 +274,7 @@ pub(crate) struct Results {
 impl Results {
     /// Of statements that were not executed.
     pub(crate) fn of(fault: Option<Error>) -> Results {
-        Results { json: Vec::new(), fault, grant: None }
+        Results { bytes: Vec::new(), fault, summary: None, grant: None }
     }
 }
 

@@ -5,7 +5,7 @@ use super::api_key;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -106,6 +106,30 @@ pub(crate) fn is_basic(authorization: &[u8]) -> bool {
 /// Whether a request has any header for credentials.
 pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key")
+}
+
+/// Replaces a Bearer that is Base64 of a token or an API key by that: clients of Neo4j's Query API
+/// encode it once more. No token is such Base64 itself, because tokens have dots and keys a prefix.
+pub(crate) fn decode_bearer(headers: &mut HeaderMap) {
+    let decoded = headers.get(AUTHORIZATION).and_then(|value| twice_encoded(value.as_bytes()));
+    if let Some(value) = decoded
+        && let Ok(mut value) = HeaderValue::from_bytes(&value)
+    {
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+}
+
+fn twice_encoded(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let Ok(Credential::Token(token)) = of_authorization(value.trim_ascii()) else { return None };
+    if value.len() > MAX_BYTES || token.contains(&b'.') {
+        return None;
+    }
+    let inner = Zeroizing::new(STANDARD.decode(token).ok()?);
+    let is_token = inner.starts_with(api_key::PREFIX)
+        || inner.iter().filter(|byte| **byte == b'.').count() == 2;
+    let header = || Zeroizing::new([b"Bearer ", &inner[..]].concat());
+    (is_token && is_token68(&inner)).then(header)
 }
 
 /// The single value of a header, trimmed.
@@ -230,6 +254,23 @@ mod tests {
         huge.push(b'a');
         assert_eq!(authorization(&huge), Err(CredentialFault::TooLong));
         assert_eq!(presented([], [huge.as_slice()]), Err(CredentialFault::TooLong));
+    }
+
+    #[test]
+    fn a_token_that_is_encoded_once_more_is_decoded() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
+            decode_bearer(&mut headers);
+            headers[AUTHORIZATION].to_str().unwrap().to_owned()
+        };
+        for token in ["a.b.c", "wsk_x"] {
+            let encoded = STANDARD.encode(token);
+            assert_eq!(of(&format!("Bearer {encoded}")), format!("Bearer {token}"));
+        }
+        for same in ["Bearer a.b.c", "Bearer wsk_x", "Bearer YQ==", "Basic d3NrX3g="] {
+            assert_eq!(of(same), same);
+        }
     }
 
     #[test]

@@ -29,7 +29,9 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
     let quality_of = |offer: &str| {
         let ranges = accept.split(',').filter_map(|range| {
             let mut parts = range.split(';').map(str::trim);
-            let media = named_alike(parts.next()?);
+            let named = parts.next()?.to_ascii_lowercase();
+            // A route may offer lines under the very name that its clients know.
+            let media = if offered.contains(&&*named) { named } else { named_alike(&named) };
             let quality =
                 parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
             let specific = match media.strip_suffix("/*") {
@@ -82,13 +84,24 @@ pub fn names_etag(if_none_match: &[u8], etag: &[u8]) -> bool {
 /// which makes the browser ask first (CORS). Undeclared content would be sent for any page, to a
 /// server without accounts, or with a password that the user once typed.
 pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
+    let is_json = |media: &str| {
+        media == JSON || (media.starts_with("application/") && media.ends_with("+json"))
+    };
+    expect_media(request, is_json).map(drop)
+}
+
+/// The same for a route that accepts other media types beside JSON; returns the one of the body.
+pub fn expect_media(
+    request: &Request,
+    is_accepted: impl Fn(&str) -> bool,
+) -> Result<String, Box<Problem>> {
     if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
             "a browser page must declare the content type: send the header Content-Type: {JSON}"
         )));
     }
     let media = content_type(request);
-    if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
+    if !is_accepted(&media) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
             "the body is {media:?}; this route accepts JSON: send the header Content-Type: {JSON}"
         )));
@@ -97,7 +110,8 @@ pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
         let detail = format!("the body is in {charset:?}; JSON must be UTF-8");
         return Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Type"));
     }
-    expect_identity(request)
+    expect_identity(request)?;
+    Ok(media)
 }
 
 /// The character set of a `Content-Type`, if UTF-8 would be misread in it.
@@ -148,6 +162,10 @@ mod tests {
         assert_eq!(best("application/json;q=0.2, application/x-ndjson", &offered), Some(NDJSON));
         assert_eq!(best("application/json;q=0, */*;q=0.1", &offered), Some(NDJSON));
         assert_eq!(best("application/JSONL", &offered), Some(NDJSON));
+        assert_eq!(
+            best("application/JSONL", &[JSON, "application/jsonl"]),
+            Some("application/jsonl")
+        );
         assert_eq!(best("image/png", &offered), None);
         assert_eq!(best("", &offered), None);
     }

@@ -49,6 +49,7 @@ use std::sync::Arc;
 pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
     let host = &*server.host;
     let sender = node_sender::learn(host, &mut request);
+    credentials::decode_bearer(&mut request.headers);
     let mut exchange = Exchange::begin(host, &request);
     let memory = &host.body_memory;
     let response = match Charge::of_head(memory, request.version, &request.uri, &request.headers) {

@@ -1,15 +1,104 @@
 //! Results as JSON, in the formats of Neo4j's HTTP API (recorded from 5.26).
 
 mod graph_form;
+mod query_value;
 mod value;
 
 use crate::body::ResultForms;
+use crate::run::Summary;
 use serde_json::ser::{CompactFormatter, Formatter as _};
 use std::io::Write as _;
 use std::sync::Arc;
 use wellspring_cypher::PlanStep;
 use wellspring_cypher::value::Value;
-use wellspring_graph::{Statistics, Transaction};
+use wellspring_graph::Statistics;
+
+pub(crate) use value::Place;
+
+/// The form in which the result of a statement is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultForm {
+    /// An object of the transaction API: columns, rows, and what was changed.
+    Statement {
+        /// The forms of each row.
+        forms: ResultForms,
+        /// Whether to tell what the statement changed.
+        wants_statistics: bool,
+    },
+    /// The rows of the Query API alone.
+    Rows(QueryForm),
+}
+
+/// The form of rows of the Query API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QueryForm {
+    /// How values are written.
+    pub(crate) values: ValueForm,
+    /// How rows follow one another.
+    pub(crate) layout: Layout,
+}
+
+/// How values of the Query API are written, and read from parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueForm {
+    /// JSON, with text for what it has no form for.
+    Plain,
+    /// `{"$type":…,"_value":…}`
+    Typed,
+}
+
+/// How an answer of the Query API is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One object.
+    Object,
+    /// Events, one a line.
+    Lines,
+}
+
+impl ResultForm {
+    /// Appends what comes before the rows.
+    pub(crate) fn begin(self, out: &mut Vec<u8>, columns: &[Arc<str>]) {
+        if let ResultForm::Statement { .. } = self {
+            begin_result(out, columns);
+        }
+    }
+
+    /// Appends a row, or a part of it if the result would exceed the most bytes of its place.
+    /// `before`: number of rows before it.
+    pub(crate) fn push_row(self, out: &mut Vec<u8>, row: &[Value], before: u64, place: &Place<'_>) {
+        let form = match self {
+            ResultForm::Statement { forms, .. } => {
+                if before > 0 {
+                    out.push(b',');
+                }
+                return push_row(out, row, forms, place);
+            }
+            ResultForm::Rows(form) => form,
+        };
+        match form.layout {
+            Layout::Lines => out.extend_from_slice(b"{\"$event\":\"Record\",\"_body\":"),
+            Layout::Object if before > 0 => out.push(b','),
+            Layout::Object => {}
+        }
+        out.push(b'[');
+        push_joined(out, row, |out, value| place.push_query(out, value, form.values));
+        out.push(b']');
+        if form.layout == Layout::Lines {
+            out.extend_from_slice(b"}\n");
+        }
+    }
+
+    /// Appends what comes after the rows; the summary is that of a statement without a fault.
+    pub(crate) fn end(self, out: &mut Vec<u8>, summary: Option<&Summary>, database: &str) {
+        if let ResultForm::Statement { wants_statistics, .. } = self {
+            let explained = summary.and_then(|summary| summary.plan.explained());
+            let plan = explained.as_ref().map(|root| (root, database));
+            let statistics = summary.map(|summary| &summary.statistics);
+            end_result(out, plan, statistics.filter(|_| wants_statistics));
+        }
+    }
+}
 
 /// Appends a string as JSON.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -44,22 +133,13 @@ fn push_joined<T>(
 }
 
 /// Appends the start of a statement's result.
-pub(crate) fn begin_result(out: &mut Vec<u8>, columns: &[Arc<str>]) {
+fn begin_result(out: &mut Vec<u8>, columns: &[Arc<str>]) {
     out.extend_from_slice(b"{\"columns\":[");
     push_joined(out, columns, |out, column| push_string(out, column));
     out.extend_from_slice(b"],\"data\":[");
 }
 
-/// Appends a row, or a part of it if the result would exceed `most`.
-pub(crate) fn push_row(
-    out: &mut Vec<u8>,
-    row: &[Value],
-    forms: ResultForms,
-    transaction: &Transaction,
-    database: &str,
-    most: usize,
-) {
-    let place = value::Place { transaction, database, most };
+fn push_row(out: &mut Vec<u8>, row: &[Value], forms: ResultForms, place: &Place<'_>) {
     out.push(b'{');
     let mut is_first = true;
     let mut member = |out: &mut Vec<u8>, name: &str| {
@@ -87,17 +167,13 @@ pub(crate) fn push_row(
     }
     if forms.graph {
         member(out, "graph");
-        graph_form::push(out, row, &place);
+        graph_form::push(out, row, place);
     }
     out.push(b'}');
 }
 
 /// Appends the end of a statement's result, for `EXPLAIN` with the plan and the database's name.
-pub(crate) fn end_result(
-    out: &mut Vec<u8>,
-    plan: Option<(&PlanStep, &str)>,
-    statistics: Option<&Statistics>,
-) {
+fn end_result(out: &mut Vec<u8>, plan: Option<(&PlanStep, &str)>, statistics: Option<&Statistics>) {
     out.push(b']');
     if let Some((root, database)) = plan {
         out.extend_from_slice(b",\"plan\":{\"root\":");
@@ -119,6 +195,17 @@ fn push_plan(out: &mut Vec<u8>, step: &PlanStep, database: &str) {
     push_string(out, &step.details);
     out.extend_from_slice(b",\"identifiers\":[],\"children\":[");
     push_joined(out, &step.children, |out, child| push_plan(out, child, database));
+    out.extend_from_slice(b"]}");
+}
+
+/// Appends a step of a plan with those below it, as the Query API does.
+pub(crate) fn push_query_plan(out: &mut Vec<u8>, step: &PlanStep) {
+    out.extend_from_slice(b"{\"operatorType\":");
+    push_string(out, step.operator);
+    out.extend_from_slice(b",\"arguments\":{\"Details\":");
+    push_string(out, &step.details);
+    out.extend_from_slice(b"},\"identifiers\":[],\"children\":[");
+    push_joined(out, &step.children, push_query_plan);
     out.extend_from_slice(b"]}");
 }
 

@@ -8,12 +8,12 @@ use wellspring_cypher::value::{NodeId, Path, Point, RelationshipId, Value, from_
 use wellspring_graph::{Name, Transaction, Value as Property};
 
 /// Where entities are looked up, and the database's name in their ids.
-pub(super) struct Place<'a> {
-    pub(super) transaction: &'a Transaction,
-    pub(super) database: &'a str,
+pub(crate) struct Place<'a> {
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) database: &'a str,
     /// Size limit of the result. A shared value, or a node that is a million times in a list, is
     /// small in memory and large as text: longer results are not completed.
-    pub(super) most: usize,
+    pub(crate) most: usize,
 }
 
 impl Place<'_> {
@@ -98,7 +98,13 @@ impl Place<'_> {
         }
     }
 
-    fn push_path(&self, out: &mut Vec<u8>, path: &Path, push: impl FnMut(&mut Vec<u8>, &Value)) {
+    /// Appends the nodes and relationships of a path in order, separated by commas.
+    pub(super) fn push_path(
+        &self,
+        out: &mut Vec<u8>,
+        path: &Path,
+        push: impl FnMut(&mut Vec<u8>, &Value),
+    ) {
         let steps = path.steps.iter().flat_map(|(relationship, node)| {
             [Value::Relationship(*relationship), Value::Node(*node)]
         });
@@ -127,12 +133,17 @@ impl Place<'_> {
         self.push_properties(out, self.transaction.relationship_properties(id).unwrap_or_default());
     }
 
-    fn push_properties(&self, out: &mut Vec<u8>, properties: Vec<(Name, Property)>) {
+    /// Properties with the texts of their keys, in their order.
+    pub(crate) fn sorted(&self, properties: Vec<(Name, Property)>) -> Vec<(Arc<str>, Property)> {
         let named = properties.into_iter().map(|(key, value)| (self.transaction.text(key), value));
         let mut named: Vec<(Arc<str>, Property)> = named.collect();
         named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        named
+    }
+
+    fn push_properties(&self, out: &mut Vec<u8>, properties: Vec<(Name, Property)>) {
         out.push(b'{');
-        push_joined(out, named, |out, (key, value)| {
+        push_joined(out, self.sorted(properties), |out, (key, value)| {
             push_string(out, &key);
             out.push(b':');
             self.push(out, &from_property(value));

@@ -1,5 +1,6 @@
 //! The face over a host without sockets.
 
+mod query;
 mod transactions;
 
 use crate::GraphFace;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::server::Server;
-use wellspring_host::http::{Content, Request};
+use wellspring_host::http::{Content, Request, Response};
 use wellspring_host::stats::family::Family;
 use wellspring_host::testing;
 use wellspring_log::{Append, EncodedEvents};
@@ -43,17 +44,43 @@ impl Graphs {
     }
 
     async fn asked(&self, method: &str, target: &str, content: &str) -> Answer {
-        let mut headers = hyper::HeaderMap::new();
-        headers.insert("host", "localhost:4000".parse().unwrap());
-        headers.insert("content-type", "application/json".parse().unwrap());
-        let (method, uri) = (method.parse().unwrap(), target.parse().unwrap());
-        let content = content.to_owned().into();
-        let request = Request::in_process(&self.server.host, method, uri, headers, content);
-        let response = dispatch(Arc::clone(&self.server), request).await;
+        let headers = [("content-type", "application/json")];
+        let response = self.answer(method, target, &headers, content).await;
         let location = response.header("location").map(str::to_owned);
         let Content::Full(content) = response.content else { panic!("a stream") };
         let content = serde_json::from_slice(&content).unwrap_or(Value::Null);
         Answer { status: response.status, location, content }
+    }
+
+    /// Status and content of an answer.
+    async fn sent(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&'static str, &str)],
+        content: &str,
+    ) -> (u16, String) {
+        let response = self.answer(method, target, headers, content).await;
+        let Content::Full(content) = response.content else { panic!("a stream") };
+        (response.status, String::from_utf8(content.to_vec()).unwrap())
+    }
+
+    async fn answer(
+        &self,
+        method: &str,
+        target: &str,
+        given: &[(&'static str, &str)],
+        content: &str,
+    ) -> Response {
+        let mut headers = hyper::HeaderMap::new();
+        headers.insert("host", "localhost:4000".parse().unwrap());
+        for (name, value) in given {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        let (method, uri) = (method.parse().unwrap(), target.parse().unwrap());
+        let content = content.to_owned().into();
+        let request = Request::in_process(&self.server.host, method, uri, headers, content);
+        dispatch(Arc::clone(&self.server), request).await
     }
 
     /// Executes one statement; its rows, or the code of its error.
