@@ -57,9 +57,10 @@ impl HostConfig {
             process, storage, cluster, http, tls, access, ingest, otlp, backup, ..
         } = self;
         storage.check()?;
-        let address = process.address()?;
         let files = Files::of(tls)?;
-        if !address.ip().is_loopback() && files.is_none() && !process.insecure {
+        let addresses = [Some(process.address()?), process.second_address()?];
+        let open_to_others = addresses.iter().flatten().find(|at| !at.ip().is_loopback());
+        if let (Some(address), None, false) = (open_to_others, &files, process.insecure) {
             return Err(format!(
                 "--listen {address} can be reached from other machines, and without TLS others \
                  could read and change the traffic; set --tls-cert and --tls-key (and create \

@@ -38,6 +38,7 @@ pub mod names;
 pub mod node;
 pub mod otlp;
 pub mod private_folder;
+pub mod protocol;
 pub mod proxies;
 pub mod random;
 pub mod record;

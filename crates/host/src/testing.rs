@@ -108,6 +108,7 @@ pub fn routes(rows: &[(&'static str, &'static str, Needs)]) -> Routes {
     let declared = Declaration {
         name: "test",
         routes: rows.iter().map(route).collect(),
+        operations: &[],
         reserved: &[],
         discovery: &[],
         problems: &[],

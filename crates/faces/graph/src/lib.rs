@@ -53,7 +53,7 @@ use view::{EVENT_TYPES, GraphView};
 use wellspring_cypher::context::Pool;
 use wellspring_cypher::{NEO4J_VERSION, PlanCache};
 use wellspring_host::declare::routes;
-use wellspring_host::http::contract::{AnsweredBy, LOCATION};
+use wellspring_host::http::contract::{AnsweredBy, Changes, LOCATION};
 use wellspring_host::http::declared_problems::{APPENDING, READING, VIEWING};
 use wellspring_host::http::face::{Discovered, Face, ServedRoute, Surroundings};
 use wellspring_host::http::{Host, JSON, Response};
@@ -145,18 +145,18 @@ impl Face for GraphFace {
         DELETE "/db/{log}/tx/{transaction}" Named Reader rollback: "Rolls an open transaction back."
             .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         POST "/db/system/query/v2" Node Account query::at_once: "Executes a statement about the server."
-            .takes(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING] => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS];
+            .takes(query::REQUESTS) .changes(Changes::Nothing) .answered(AnsweredBy::AnyNode) .fails[READING] => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS];
         POST "/db/system/query/v2/tx" Node Account query::begin: "Opens a transaction for statements about the server."
-            .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            .may_take(query::REQUESTS) .changes(Changes::Nothing) .answered(AnsweredBy::AnyNode) .fails[READING]
             => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 503 ~QUERY_ANSWERS];
         POST "/db/system/query/v2/tx/{transaction}" Node Account query::go_on: "Executes a statement about the server in an open transaction."
-            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .changes(Changes::Nothing) .answered(AnsweredBy::AnyNode) .fails[READING]
             => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
         POST "/db/system/query/v2/tx/{transaction}/commit" Node Account query::commit: "Ends a transaction for statements about the server."
-            .at(&TRANSACTION) .may_take(query::REQUESTS) .answered(AnsweredBy::AnyNode) .fails[READING]
+            .at(&TRANSACTION) .may_take(query::REQUESTS) .changes(Changes::Nothing) .answered(AnsweredBy::AnyNode) .fails[READING]
             => [202 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
         DELETE "/db/system/query/v2/tx/{transaction}" Node Account query::rollback: "Ends a transaction for statements about the server."
-            .at(&TRANSACTION) .answered(AnsweredBy::AnyNode) => [200 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
+            .at(&TRANSACTION) .changes(Changes::Nothing) .answered(AnsweredBy::AnyNode) => [200 ~QUERY_ANSWERS, 400 ~QUERY_ANSWERS, 404 ~QUERY_ANSWERS];
         POST "/db/{log}/query/v2" Named Reader query::at_once:
             "Executes a Cypher statement as a transaction (Query API). A statement that writes needs the role writer."
             .fresh(FRESHNESS) .takes(query::REQUESTS) .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]

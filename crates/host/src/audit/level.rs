@@ -47,9 +47,8 @@ pub enum Concern {
 }
 
 impl Concern {
-    /// The classification of a route with this method and these requirements.
-    pub fn of(method: &str, needs: Needs) -> Concern {
-        let reads = method == "GET";
+    /// The classification of a route with these requirements, which may only read.
+    pub fn of(reads: bool, needs: Needs) -> Concern {
         match needs {
             // The node that received the client's request has recorded it.
             Needs::Node => Concern::Never,

@@ -30,6 +30,17 @@ pub struct Contract {
     pub answered: AnsweredBy,
     /// Whether a request without a key may be sent again after it may have taken effect.
     pub repeat: Repeat,
+    /// What it changes.
+    pub changes: Changes,
+}
+
+/// What a route changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// Derived from its method: `GET` changes nothing.
+    ByMethod,
+    /// Nothing, whatever its method.
+    Nothing,
 }
 
 /// Which node of a cluster answers a route.
@@ -232,6 +243,7 @@ impl Contract {
             words: |problem| problem,
             answered: AnsweredBy::ByMethod,
             repeat: Repeat::Unsafe,
+            changes: Changes::ByMethod,
         }
     }
 
@@ -309,6 +321,12 @@ impl Contract {
     /// Answered by other nodes than its method implies.
     pub const fn answered(mut self, answered: AnsweredBy) -> Contract {
         self.answered = answered;
+        self
+    }
+
+    /// With other changes than its method implies.
+    pub const fn changes(mut self, changes: Changes) -> Contract {
+        self.changes = changes;
         self
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Counts what passes.
-pub(super) struct CountedStream<T> {
+pub(crate) struct CountedStream<T> {
     stream: T,
     stats: Arc<Stats>,
     /// Bytes that the last read brought.
@@ -17,7 +17,7 @@ pub(super) struct CountedStream<T> {
 
 impl<T> CountedStream<T> {
     /// Counts what passes `stream`.
-    pub(super) fn new(stream: T, stats: &Arc<Stats>) -> CountedStream<T> {
+    pub(crate) fn new(stream: T, stats: &Arc<Stats>) -> CountedStream<T> {
         CountedStream { stream, stats: Arc::clone(stats), last_read: 0 }
     }
 

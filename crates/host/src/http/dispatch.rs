@@ -232,7 +232,7 @@ fn kept(log: &str) -> Cow<'static, str> {
 }
 
 /// The log of a request, if its route concerns one.
-fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
+pub(super) fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
     match route.scope {
         Scope::Node => route.path.ends_with("{log}").then_some(request.param()),
         _ => Some(&*request.log_name),
@@ -311,7 +311,11 @@ fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Bo
 
 /// Authorizes the request, then finds the log it is about. In this order: a caller without access
 /// to a log must not learn whether it exists.
-async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
+pub(super) async fn prepare(
+    host: &Host,
+    request: &mut Request,
+    route: &Route,
+) -> Result<(), Box<Problem>> {
     if route.needs.are_of_accounts() {
         required_freshness::accounts(host, request).await?;
     }

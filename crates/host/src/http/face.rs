@@ -12,6 +12,7 @@ use super::{Host, Request, Response};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
 use crate::kept_types::KeptEvents;
+use crate::protocol::Protocol;
 use crate::settings::{ProcessConfig, Section};
 use crate::setup::SetupError;
 use crate::stats::family::Family;
@@ -45,6 +46,9 @@ pub trait Face: Sized + Send + Sync + 'static {
     type Settings: Section + Clone;
     /// The routes, in matching order.
     const ROUTES: &'static [ServedRoute<Self>];
+    /// Operations of a protocol other than HTTP: what they need, under the protocol's name in place
+    /// of a method. They are in the figures, the audit and the access log as routes are.
+    const OPERATIONS: &'static [Route] = &[];
     /// Reserved first path segments, apart from those of the routes.
     const RESERVED: &'static [&'static str] = &[];
     /// Log aliases in paths of [`Scope::Named`](super::routes::Scope::Named), each used while no
@@ -116,6 +120,11 @@ pub trait Face: Sized + Send + Sync + 'static {
     fn fast_paths(&self) -> Vec<Factory> {
         Vec::new()
     }
+
+    /// The protocols beside HTTP that the face speaks.
+    fn protocols(self: &Arc<Self>) -> Vec<Arc<dyn Protocol>> {
+        Vec::new()
+    }
 }
 
 /// A route and its handler.
@@ -132,6 +141,8 @@ pub struct Declaration {
     pub name: &'static str,
     /// The routes of [`Face::ROUTES`].
     pub routes: Vec<&'static Route>,
+    /// See [`Face::OPERATIONS`].
+    pub operations: &'static [Route],
     /// See [`Face::RESERVED`].
     pub reserved: &'static [&'static str],
     /// See [`Face::LOG_ALIASES`].
@@ -150,6 +161,7 @@ impl Declaration {
         Declaration {
             name: F::NAME,
             routes: F::ROUTES.iter().map(|served| &served.route).collect(),
+            operations: F::OPERATIONS,
             reserved: F::RESERVED,
             discovery: F::DISCOVERY,
             problems: F::PROBLEMS,
@@ -208,6 +220,7 @@ pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> AnswerFuture + Send + Sync
 pub struct BoundFace {
     pub(super) face: Arc<dyn OpenFace>,
     pub(super) handlers: Vec<Handler>,
+    pub(super) protocols: Vec<Arc<dyn Protocol>>,
 }
 
 impl BoundFace {
@@ -218,6 +231,7 @@ impl BoundFace {
             let (face, handler) = (Arc::clone(&face), served.handler);
             Box::new(move |request| handler(Arc::clone(&face), request))
         };
-        BoundFace { handlers: F::ROUTES.iter().map(bind).collect(), face }
+        let protocols = face.protocols();
+        BoundFace { handlers: F::ROUTES.iter().map(bind).collect(), protocols, face }
     }
 }

@@ -119,6 +119,16 @@ impl Response {
         Response { content_type, headers, content, ..Response::json(200, "") }
     }
 
+    /// The answer that a problem leaves in the records, without content.
+    pub(super) fn of_problem(problem: &Problem) -> Response {
+        Response {
+            position: problem.position,
+            caller: problem.caller.clone(),
+            cause: Cause::of(problem),
+            ..Response::empty(problem.kind.status)
+        }
+    }
+
     /// Charges its content to a payer: now, or as it is sent.
     pub(super) fn pay_by(&mut self, payer: Payer) {
         match &mut self.content {
@@ -169,10 +179,7 @@ impl From<Box<Problem>> for Response {
     fn from(problem: Box<Problem>) -> Response {
         let mut response = Response {
             content_type: "application/problem+json",
-            position: problem.position,
-            caller: problem.caller.clone(),
-            cause: Cause::of(&problem),
-            ..Response::json(problem.kind.status, problem.to_json())
+            ..Response::of_problem(&problem).with_content(problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {
             response.headers.push(("retry-after", seconds.to_string()));

@@ -2,7 +2,7 @@
 //! the OpenAPI document are made from the same tables, so they cannot disagree.
 
 use super::Answer;
-use super::contract::{AnsweredBy, Contract};
+use super::contract::{AnsweredBy, Changes, Contract};
 use super::face::{Declaration, Discovered};
 use crate::access::Needs;
 use crate::audit::Concern;
@@ -49,6 +49,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether it changes nothing.
+    pub fn only_reads(&self) -> bool {
+        self.method == "GET" || self.contract.changes == Changes::Nothing
+    }
+
     /// Whether, in a cluster, the leader of its log answers it.
     pub fn is_for_leader(&self) -> bool {
         match self.contract.answered {
@@ -109,9 +114,21 @@ pub struct Entry {
     pub route: &'static Route,
 }
 
+/// An operation of a protocol other than HTTP, with its name in figures, logs and traces.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// Its face, and its needs as those of a route; the method is the protocol's name, the path its
+    /// own.
+    pub entry: Entry,
+    /// Its name.
+    pub name: RouteName,
+}
+
 /// All routes of a server. Literal paths are found by one look-up, the others by their segments.
 pub struct Routes {
     entries: Vec<Entry>,
+    /// Operations of other protocols. They are counted after the routes, and found by none.
+    operations: Vec<Entry>,
     literal: HashMap<String, Methods>,
     patterns: Vec<Pattern>,
     /// Whether routes start with a word, or will: then it cannot be a variable segment.
@@ -129,8 +146,12 @@ impl Routes {
         let of = |face: &'static Declaration| {
             face.routes.iter().map(move |&route| Entry { face, route })
         };
+        let operation_of = |face: &'static Declaration| {
+            face.operations.iter().map(move |route| Entry { face, route })
+        };
         let mut routes = Routes {
             entries: faces.iter().flat_map(of).collect(),
+            operations: faces.iter().flat_map(operation_of).collect(),
             literal: HashMap::new(),
             patterns: Vec::new(),
             is_reserved,
@@ -283,31 +304,50 @@ impl Routes {
         Lookup::Found(FoundRoute { route, log, params })
     }
 
+    /// The operations of the face with this name, in order.
+    pub fn operations_of(&self, face: &str) -> Vec<Operation> {
+        let named = self.operations.iter().enumerate().map(|(index, entry)| Operation {
+            entry: *entry,
+            name: self.name_at(self.entries.len() + index),
+        });
+        named.filter(|operation| operation.entry.face.name == face).collect()
+    }
+
+    /// Routes, then operations.
+    fn named(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(&self.operations)
+    }
+
+    fn named_count(&self) -> usize {
+        self.entries.len() + self.operations.len()
+    }
+
     /// The name of a route, by method and path as declared.
     pub fn name_of(&self, method: &str, path: &str) -> RouteName {
         let found = self.iter().position(|e| e.route.method == method && e.route.path == path);
-        self.name_at(found.unwrap_or(self.entries.len()))
+        self.name_at(found.unwrap_or(self.named_count()))
     }
 
-    /// The name of the route with an index; any index beyond the last stands for no route.
+    /// The name of the route or operation with an index; any index beyond the last stands for no
+    /// route.
     pub(crate) fn name_at(&self, index: usize) -> RouteName {
-        let path = self.entries.get(index).map(|entry| entry.route.path);
-        RouteName { index: index.min(self.entries.len()), path }
+        let path = self.named().nth(index).map(|entry| entry.route.path);
+        RouteName { index: index.min(self.named_count()), path }
     }
 
     /// The name of no route.
     pub(crate) fn no_name(&self) -> RouteName {
-        self.name_at(self.entries.len())
+        RouteName { index: self.named_count(), path: None }
     }
 
-    /// The audit's concern of each route, in order.
+    /// The audit's concern of each route and operation, in order.
     pub(crate) fn concerns(&self) -> Vec<Concern> {
-        self.iter().map(|entry| Concern::of(entry.route.method, entry.route.needs)).collect()
+        self.named().map(|entry| Concern::of(entry.route.only_reads(), entry.route.needs)).collect()
     }
 
-    /// Names of the routes for the figures, in order.
+    /// Names of the routes and operations for the figures, in order.
     pub fn names(&self) -> Vec<String> {
-        self.iter().map(|entry| format!("{} {}", entry.route.method, entry.route.path)).collect()
+        self.named().map(|entry| format!("{} {}", entry.route.method, entry.route.path)).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use super::face::{BoundFace, Handler, OpenFace};
 use super::{Answer, Host, Request, header_names};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
+use crate::protocol::Protocol;
 use crate::stats::family::Family;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,19 +16,32 @@ pub struct Server {
     faces: Vec<Arc<dyn OpenFace>>,
     /// By the place of their route in [`Routes`](super::routes::Routes).
     handlers: Vec<Handler>,
+    /// The protocols beside HTTP.
+    protocols: Vec<Arc<dyn Protocol>>,
 }
 
 impl Server {
     /// The server of a host and of the faces whose routes it has, in their order.
     pub(crate) fn new(host: Arc<Host>, bound: Vec<BoundFace>) -> Arc<Server> {
-        let (mut faces, mut handlers) = (Vec::new(), Vec::new());
-        for BoundFace { face, handlers: its } in bound {
+        let (mut faces, mut handlers, mut protocols) = (Vec::new(), Vec::new(), Vec::new());
+        for BoundFace { face, handlers: its, protocols: spoken } in bound {
             faces.push(face);
             handlers.extend(its);
+            protocols.extend(spoken);
         }
         assert_eq!(handlers.len(), host.routes.iter().count(), "each route has one handler");
         host.faces.set(&faces);
-        Arc::new(Server { host, faces, handlers })
+        Arc::new(Server { host, faces, handlers, protocols })
+    }
+
+    /// The protocols beside HTTP.
+    pub(crate) fn protocols(&self) -> &[Arc<dyn Protocol>] {
+        &self.protocols
+    }
+
+    /// The first bytes of each of them.
+    pub(crate) fn magics(&self) -> Vec<&'static [u8]> {
+        self.protocols.iter().map(|protocol| protocol.magic()).collect()
     }
 
     /// Has the handler of a route answer a request.

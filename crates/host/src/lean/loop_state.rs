@@ -1,7 +1,7 @@
 //! The state that all sessions of one thread share: fast paths, authorization, limits, outgoing
 //! answers, spare buffers and counts.
 
-use super::head::HeadLimits;
+use super::head::{self, HeadLimits};
 use super::logged::AccessLogEntry;
 use super::repeat::RepeatableHead;
 use super::seam::Guards;
@@ -24,6 +24,8 @@ pub(crate) struct LoopState<G: Guards> {
     pub(crate) paths: Vec<ServedPath<G::Pass>>,
     /// Limits of a head.
     pub(crate) limits: HeadLimits,
+    /// The first bytes of other protocols, which the other stack serves.
+    pub(crate) magics: Vec<&'static [u8]>,
     /// Memory for request bodies.
     pub(crate) memory: BodyMemory,
     /// Answers of the current session, not yet given to its socket.
@@ -56,6 +58,7 @@ impl<G: Guards> LoopState<G> {
             guards,
             paths: paths.into_iter().map(ServedPath::new).collect(),
             limits,
+            magics: vec![head::PREFACE],
             memory,
             out: Vec::new(),
             tally: Tally::default(),

@@ -160,6 +160,7 @@ fn worker(
     let paths = host.faces.fast_paths().iter().map(|make| make(&thread)).collect();
     let serving = ServerGuards { host: Arc::clone(host) };
     let mut shared = LoopState::new(serving, paths, limits, host.body_memory.clone());
+    shared.magics.extend(server.magics());
     shared.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {

@@ -12,6 +12,7 @@ use super::state::{KeptHead, PendingRequest, ReceivingBody, RefusedRequest, Rest
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::http::chunked::ChunkFault;
+use crate::protocol::{FirstBytes, first_bytes};
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 
@@ -54,16 +55,20 @@ impl Session {
             [b'\r'] => return None,
             _ => {}
         }
+        let said = match self.begun {
+            0 => first_bytes(&shared.magics, input),
+            _ => FirstBytes::Http,
+        };
+        match said {
+            FirstBytes::Http => {}
+            FirstBytes::Undecided => return None,
+            FirstBytes::Protocol(_) => {
+                self.state = State::Leaving;
+                return None;
+            }
+        }
         if !worth_reading(input, seen, line, &shared.limits) {
             self.state = State::Head { seen: input.len(), line };
-            return None;
-        }
-        if self.begun == 0 && input.len() < head::PREFACE.len() && head::PREFACE.starts_with(input)
-        {
-            return None;
-        }
-        if self.begun == 0 && input.starts_with(head::PREFACE) {
-            self.state = State::Leaving;
             return None;
         }
         match head::read(shared, input) {

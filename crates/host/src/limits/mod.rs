@@ -68,7 +68,8 @@ impl Limits {
         stats: &Arc<Stats>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Limits, SetupError> {
-        let settings = LimitSettings::of(config, process.address()?);
+        let public = process.second_address()?.filter(|address| !address.ip().is_loopback());
+        let settings = LimitSettings::of(config, public.unwrap_or(process.address()?));
         Ok(Limits::new(settings, process.proxies()?, stats, clock))
     }
 

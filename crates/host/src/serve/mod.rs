@@ -14,6 +14,9 @@ use crate::http::{Host, connection};
 use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
+use crate::protocol::{
+    ByteStream, FirstBytes, FirstBytesWait, ProtocolConnection, read_first_bytes,
+};
 use crate::setup::SetupError;
 use crate::stats;
 use crate::threads::{spawn, yielding};
@@ -221,15 +224,17 @@ fn start_threads(
         listeners::bind(host.process.address()?, host.process.threads)?
     };
     server.bound_to(address);
+    let mut second = second_listener(host, main)?;
     let mut serving = ServingThreads { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
         let arrivals = arrivals(server, index, listener, &mut serving)?;
+        let also = second.take();
         let name = format!("http-{index}");
         let runtime = runtime(&name, BLOCKING_THREADS + host.config.max_long_reads)?;
         let server = Arc::clone(server);
         serving.threads.push(spawn(name, move || {
             stats::enter_thread(index);
-            runtime.block_on(serve_until_stopped(arrivals, server));
+            runtime.block_on(serve_until_stopped(arrivals, also, server));
             runtime.shutdown_timeout(Duration::from_millis(100));
         })?);
     }
@@ -243,6 +248,19 @@ fn start_threads(
         "wellspring listens"
     );
     Ok(serving)
+}
+
+/// The listener on the second address, if there is one. The first serving thread accepts from it,
+/// without the lean loop.
+fn second_listener(
+    host: &Host,
+    main: &Runtime,
+) -> Result<Option<std::net::TcpListener>, SetupError> {
+    let Some(address) = host.process.second_address()? else { return Ok(None) };
+    let _entered = main.enter();
+    let (address, mut listeners) = listeners::bind(address, 1)?;
+    tracing::info!(%address, "wellspring also listens");
+    Ok(listeners.pop())
 }
 
 /// Starts the lean thread of a core, if configured, and gives it the listener.
@@ -285,7 +303,11 @@ fn arrivals(
 }
 
 /// Serves connections until the server stops, then waits for the open ones.
-async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
+async fn serve_until_stopped(
+    arrivals: Arrivals,
+    also: Option<std::net::TcpListener>,
+    server: Arc<Server>,
+) {
     // Every connection holds a sender; when the last is dropped, all connections have ended.
     let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
     let (drain, mut stopping) = (server.host.config.drain_timeout_ms, server.host.stopping.clone());
@@ -293,12 +315,22 @@ async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
         let _ = stopping.wait_for(|&stopping| stopping).await;
         tokio::time::sleep(Duration::from_millis(drain)).await;
     };
-    let served = async {
+    let also_open = open.clone();
+    let accepted_also = async {
+        let open = also_open;
+        if let Some(listener) = also {
+            accept_until_stopped(listener, &server, open).await;
+        }
+    };
+    let accepted = async {
         match arrivals {
             Arrivals::Accepted(listener) => accept_until_stopped(listener, &server, open).await,
             #[cfg(target_os = "linux")]
             Arrivals::HandedOver(connections) => take_over(connections, &server, open).await,
         }
+    };
+    let served = async {
+        tokio::join!(accepted_also, accepted);
         all_closed.recv().await;
     };
     tokio::select! {
@@ -393,6 +425,8 @@ fn start(
     match server.host.tls.clone() {
         None => tokio::spawn(async move {
             let _open = open;
+            let Some(came) = first_of(stream, peer, earlier, &server).await else { return };
+            let (stream, earlier) = came;
             if !earlier.read.is_empty() {
                 // A socket is not writable to the runtime that does not know it yet, and hyper
                 // leaves a pipelined request behind an answer that it could not write at once.
@@ -404,11 +438,49 @@ fn start(
             let _open = open;
             let patience = Duration::from_millis(server.host.config.header_timeout_ms);
             let stopping = server.host.stopping.clone();
-            if let Some(stream) = tls::shake_hands(&tls, stream, peer, patience, stopping).await {
-                connection::serve(stream, peer, EarlierTraffic::default(), server).await;
+            let Some(stream) = tls::shake_hands(&tls, stream, peer, patience, stopping).await
+            else {
+                return;
+            };
+            if let Some((stream, earlier)) = first_of(stream, peer, earlier, &server).await {
+                connection::serve(stream, peer, earlier, server).await;
             }
         }),
     };
+}
+
+/// Reads what tells HTTP from another protocol, which then serves the connection. `None`: it has
+/// ended.
+async fn first_of<S: ByteStream + 'static>(
+    mut stream: S,
+    peer: Option<IpAddr>,
+    earlier: EarlierTraffic,
+    server: &Server,
+) -> Option<(S, EarlierTraffic)> {
+    let config = &server.host.config;
+    let [idle, header] =
+        [config.idle_timeout_ms, config.header_timeout_ms].map(Duration::from_millis);
+    let wait = FirstBytesWait { idle, header };
+    let mut stopping = server.host.stopping.clone();
+    let EarlierTraffic { read, handed_in } = earlier;
+    let magics = server.magics();
+    let (said, read) = tokio::select! {
+        biased;
+        first = read_first_bytes(&mut stream, read, &magics, wait) => first?,
+        // No request has arrived yet, so none stays unanswered.
+        _ = stopping.wait_for(|&stopping| stopping) => return None,
+    };
+    match said {
+        FirstBytes::Protocol(index) => {
+            let stats = &server.host.stats;
+            let connection = ProtocolConnection::new(stream, read, peer, stats);
+            server.protocols()[index].serve(connection).await;
+            None
+        }
+        FirstBytes::Http | FirstBytes::Undecided => {
+            Some((stream, EarlierTraffic { read, handed_in }))
+        }
+    }
 }
 
 /// A write beyond a limit on file sizes (`ulimit -f`) must fail like one on a full disk, not end

@@ -29,6 +29,9 @@ section! {
     core_dumps: bool = "WELLSPRING_CORE_DUMPS", false;
     /// Address and port to listen on; port 0 selects a free one.
     listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
+    /// A second address and port to listen on, such as 127.0.0.1:7687, where drivers of Neo4j look;
+    /// empty for none.
+    listen_also: String = "WELLSPRING_LISTEN_ALSO", String::new();
     /// Allow a --listen address that other machines can reach, without accounts or encryption.
     [num_args = 0..=1, default_missing_value = "true"]
     insecure: bool = "WELLSPRING_INSECURE", false;
@@ -66,13 +69,16 @@ impl ProcessConfig {
     /// # Errors
     /// A sentence about `listen`.
     pub fn address(&self) -> Result<SocketAddr, SetupError> {
-        let text = self.listen.replace("localhost:", "127.0.0.1:");
-        text.parse().map_err(|_| {
-            SetupError::new(format!(
-                "--listen must be ADDRESS:PORT, e.g. 127.0.0.1:4000, not {:?}",
-                self.listen
-            ))
-        })
+        address_of("listen", &self.listen)
+    }
+
+    /// The second address to listen on, if any.
+    ///
+    /// # Errors
+    /// A sentence about `listen_also`.
+    pub(crate) fn second_address(&self) -> Result<Option<SocketAddr>, SetupError> {
+        let given = Some(&*self.listen_also).filter(|text| !text.is_empty());
+        given.map(|text| address_of("listen-also", text)).transpose()
     }
 
     /// The proxies whose `X-Forwarded-For` is trusted.
@@ -86,4 +92,12 @@ impl ProcessConfig {
             ))
         })
     }
+}
+
+fn address_of(flag: &str, given: &str) -> Result<SocketAddr, SetupError> {
+    let text = given.replace("localhost:", "127.0.0.1:");
+    text.parse().map_err(|_| {
+        let example = "e.g. 127.0.0.1:4000";
+        SetupError::new(format!("--{flag} must be ADDRESS:PORT, {example}, not {given:?}"))
+    })
 }

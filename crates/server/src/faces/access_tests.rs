@@ -425,7 +425,9 @@ async fn the_system_log_is_read_by_admins_and_written_by_nobody() {
     let is_of_a_log = |route: &&Route| {
         (route.scope == Scope::Log || route.path.contains("{log}")) && route.needs.are_of_accounts()
     };
-    for route in every_route().filter(is_of_a_log) {
+    // The database `system` of the Query API is no log: its routes are others.
+    let is_of_queries = |route: &&Route| route.path.contains("/query/v2");
+    for route in every_route().filter(is_of_a_log).filter(|route| !is_of_queries(route)) {
         let path = paths(route).remove(0).0.replace("/main", &format!("/{SYSTEM_LOG}"));
         let told = server.ask_as(route, &path, &server.tokens["o"]).await;
         assert!(told.is_problem("forbidden"), "{path}: {told:?}");

@@ -318,7 +318,7 @@ mod tests {
     fn concern(method: &str, path: &str) -> Concern {
         let route = every_route().find(|route| (route.method, route.path) == (method, path));
         let route = route.unwrap_or_else(|| panic!("no {method} {path}"));
-        Concern::of(route.method, route.needs)
+        Concern::of(route.only_reads(), route.needs)
     }
 
     #[test]
@@ -344,8 +344,8 @@ mod tests {
             assert_eq!(concern(method, path), expected, "{method} {path}");
         }
         // A public route that changes something is a login.
-        let logins =
-            every_route().filter(|route| Concern::of(route.method, route.needs) == Concern::Login);
+        let logins = every_route()
+            .filter(|route| Concern::of(route.only_reads(), route.needs) == Concern::Login);
         assert!(logins.map(|route| route.path).eq(["/auth/token"]));
     }
 }
