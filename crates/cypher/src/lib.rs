@@ -21,6 +21,6 @@ pub mod value;
 
 pub use cache::PlanCache;
 pub use plan::PlanStep;
-pub use procedure::{Argument, ArgumentType, BuiltIn, NEO4J_VERSION, Procedure, Procedures};
+pub use procedure::{Argument, ArgumentType, BuiltIn, Mode, NEO4J_VERSION, Procedure, Procedures};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
 pub use syntax::count_tokens;

@@ -13,11 +13,26 @@ pub trait Procedure: Send + Sync {
     fn arguments(&self) -> Vec<Argument>;
     /// The names of its columns; empty if it returns none.
     fn yields(&self) -> Vec<String>;
+    /// What it touches.
+    fn mode(&self) -> Mode {
+        Mode::Read
+    }
     /// The rows for these arguments.
     ///
     /// # Errors
     /// Invalid arguments, and errors of the procedure.
     fn call(&self, arguments: &[Value], context: &mut Context<'_>) -> Result<Vec<Vec<Value>>>;
+}
+
+/// What a procedure touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Only what the server knows without a graph.
+    Server,
+    /// It reads the graph.
+    Read,
+    /// It changes the graph.
+    Write,
 }
 
 /// An argument of a procedure.
@@ -110,6 +125,10 @@ impl Procedure for Ping {
         vec!["success".to_owned()]
     }
 
+    fn mode(&self) -> Mode {
+        Mode::Server
+    }
+
     fn call(&self, _: &[Value], _: &mut Context<'_>) -> Result<Vec<Vec<Value>>> {
         Ok(vec![vec![Value::Boolean(true)]])
     }
@@ -126,6 +145,10 @@ impl Procedure for Components {
 
     fn yields(&self) -> Vec<String> {
         ["name", "versions", "edition"].map(str::to_owned).to_vec()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Server
     }
 
     fn call(&self, _: &[Value], _: &mut Context<'_>) -> Result<Vec<Vec<Value>>> {

@@ -34,6 +34,7 @@ pub struct Plan {
     columns: Vec<Arc<str>>,
     parameters: Vec<Arc<str>>,
     access: Access,
+    needs_graph: bool,
     explain: bool,
     width: usize,
     deep: bool,
@@ -56,6 +57,7 @@ pub fn prepare(text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
     let syntax::ParsedStatement { statement, parameters, deep } = syntax::parse(text, procedures)?;
     syntax::with_stack(deep, || {
         let (query, subqueries) = plan::compile(&statement, procedures)?;
+        let needs_graph = plan::needs_graph(&statement);
         let (columns, access, schema) = match statement.body {
             StatementBody::Query(query) => {
                 let access = if plan::writes(&query) { Access::Write } else { Access::Read };
@@ -65,7 +67,7 @@ pub fn prepare(text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
         };
         let (explain, width) = (statement.explain, statement.width);
         let body = Body { query, subqueries, schema };
-        Ok(Arc::new(Plan { columns, parameters, access, explain, width, deep, body }))
+        Ok(Arc::new(Plan { columns, parameters, access, needs_graph, explain, width, deep, body }))
     })
 }
 
@@ -80,9 +82,10 @@ impl Plan {
         if self.explain { Access::Read } else { self.access }
     }
 
-    /// Whether it is about a graph: anything but what the server knows without one.
+    /// Whether it is about a graph. The others can be answered where there is none: expressions,
+    /// and procedures about the server.
     pub fn needs_graph(&self) -> bool {
-        self.access != Access::Read
+        self.needs_graph
     }
 
     /// The parameters it reads.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Expression, PathPattern, Projection, Query, Slot};
+use crate::procedure::Mode;
 
 /// A clause. A query is a chain of clauses: each takes the rows of the previous one.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +59,8 @@ pub struct Unwind {
 pub struct CallProcedure {
     /// The name as written.
     pub name: Arc<str>,
+    /// What it touches.
+    pub mode: Mode,
     /// The arguments; for a bare `CALL name`, the parameters with the arguments' names.
     pub arguments: Vec<Expression>,
     /// The yielded fields and their slots.

@@ -1,5 +1,6 @@
 //! Compiles clauses to operators, with barriers between them.
 
+use super::access::writes;
 use super::operator::{Operator, Pipeline, ProcedureCall, QueryPlan, SubqueryPlan};
 use super::{matching, projecting, writing};
 use crate::error::{Detail, Error, ErrorKind, Result};
@@ -7,7 +8,7 @@ use crate::ir::{
     CallProcedure, Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody,
     Subquery, SubqueryKind,
 };
-use crate::procedure::Procedures;
+use crate::procedure::{Mode, Procedures};
 
 /// Compiles a statement's query and its subqueries; `None` for a schema command.
 pub(crate) fn compile(
@@ -23,23 +24,6 @@ pub(crate) fn compile(
         StatementBody::Schema(_) => None,
     };
     Ok((query, subqueries.collect::<Result<_>>()?))
-}
-
-/// Whether a query changes data.
-pub(crate) fn writes(query: &Query) -> bool {
-    let clauses = query.branches.iter().flat_map(|branch| &branch.clauses);
-    clauses.into_iter().any(|clause| match clause {
-        Clause::Create(_)
-        | Clause::Merge(_)
-        | Clause::Set(_)
-        | Clause::Remove(_)
-        | Clause::Delete(_)
-        | Clause::Foreach(_) => true,
-        Clause::CallSubquery(call) => writes(&call.query),
-        Clause::Match(_) | Clause::Unwind(_) | Clause::CallProcedure(_) | Clause::Project(_) => {
-            false
-        }
-    })
 }
 
 /// The plan of a query; `once`: whether repeated rows do not matter.
@@ -175,6 +159,9 @@ impl Compiler {
             }
             Clause::CallProcedure(call) => {
                 self.before_reading(visible);
+                if call.mode == Mode::Write {
+                    self.before_writing(visible, WriteKind::Changed);
+                }
                 self.push(Operator::Procedure(procedure(call, procedures)?));
                 self.filter(call.predicate.clone());
                 self.single &= call.yields.is_empty();

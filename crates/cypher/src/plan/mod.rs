@@ -5,6 +5,7 @@
 //! one must be complete before the next begins: reads must not see later writes of their own
 //! statement, and must see all earlier ones.
 
+mod access;
 mod compile;
 mod conditions;
 mod counts;
@@ -16,7 +17,8 @@ mod projecting;
 mod start;
 mod writing;
 
-pub(crate) use compile::{compile, writes};
+pub(crate) use access::{needs_graph, writes};
+pub(crate) use compile::compile;
 pub use describe::PlanStep;
 pub(crate) use describe::describe;
 pub(crate) use operator::{

@@ -379,7 +379,8 @@ impl<'l> Lowering<'l> {
         }
         let predicate = items.and_then(|items| items.where_clause.as_ref());
         let predicate = predicate.map(|predicate| self.expression(predicate)).transpose()?;
-        Ok((CallProcedure { name: name.into(), arguments, yields, predicate }, columns))
+        let mode = procedure.mode();
+        Ok((CallProcedure { name: name.into(), mode, arguments, yields, predicate }, columns))
     }
 
     fn arguments(

@@ -1,5 +1,6 @@
 //! Statements from text to rows, on a graph.
 
+mod access;
 mod clauses;
 mod cost;
 mod graph;
