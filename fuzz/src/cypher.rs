@@ -2,7 +2,7 @@
 //! and the graph that it comes to agrees with itself.
 use std::sync::{Once, OnceLock};
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
-use wellspring_cypher::{BuiltIn, Environment, Flow, prepare};
+use wellspring_cypher::{BuiltIn, Environment, Flow, NoServer, prepare};
 use wellspring_graph::{Graph, Transaction};
 
 fn execute(graph: &Graph, statement: &str) -> Option<Graph> {
@@ -12,6 +12,7 @@ fn execute(graph: &Graph, statement: &str) -> Option<Graph> {
         database: "fuzz",
         time: StatementTime { seconds: 1_700_000_000, nanoseconds: 5 },
         seed: 1,
+        server: &NoServer,
     };
     let mut budget = Budget::new(50_000, 1 << 20, || None);
     let mut transaction = Transaction::writing(graph.clone());

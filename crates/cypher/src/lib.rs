@@ -14,6 +14,7 @@ pub mod functions;
 pub mod ir;
 mod plan;
 mod procedure;
+mod server;
 mod statement;
 mod syntax;
 pub mod temporal;
@@ -21,6 +22,9 @@ pub mod value;
 
 pub use cache::PlanCache;
 pub use plan::PlanStep;
-pub use procedure::{Argument, ArgumentType, BuiltIn, Mode, NEO4J_VERSION, Procedure, Procedures};
+pub use procedure::{
+    Argument, ArgumentType, BuiltIn, Mode, NEO4J_VERSION, Procedure, Procedures, Rows,
+};
+pub use server::{Account, Database, NoServer, Server};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
 pub use syntax::count_tokens;

@@ -10,6 +10,7 @@ use crate::execute;
 use crate::ir::{SchemaChange, StatementBody};
 use crate::plan::{self, PlanStep, QueryPlan, SubqueryPlan};
 use crate::procedure::Procedures;
+use crate::server::Server;
 use crate::syntax;
 use crate::value::Value;
 use wellspring_graph::{Statistics, Transaction};
@@ -132,6 +133,8 @@ pub struct Environment<'a> {
     pub time: StatementTime,
     /// The seed of `rand()`.
     pub seed: u64,
+    /// The server around the graph.
+    pub server: &'a dyn Server,
 }
 
 /// Takes the values of a row's columns. Nodes and relationships among them can be read in the
@@ -188,6 +191,7 @@ fn run_query(
         names: Names::default(),
         known: FoundTables::default(),
         subqueries: plan,
+        server: environment.server,
     };
     execute::run_query(query, &mut row, &mut context, &mut |columns, _, context| {
         rows(columns, context.transaction, context.budget)

@@ -17,6 +17,7 @@ pub use tables::FoundTables;
 pub(crate) use tables::{JoinState, JoinTable, LONG_LIST};
 
 use crate::error::{Error, Result};
+use crate::server::Server;
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub struct Context<'a> {
     pub known: FoundTables,
     /// The evaluator of subqueries.
     pub subqueries: &'a dyn Subqueries,
+    /// The server around the graph.
+    pub server: &'a dyn Server,
 }
 
 impl Context<'_> {

@@ -32,6 +32,7 @@ fn value_of_row(expression: &Expression, row: &mut [Value], budget: &mut Budget)
         names: Names::default(),
         known: crate::context::FoundTables::default(),
         subqueries: &NoSubqueries,
+        server: &crate::NoServer,
     };
     evaluate(expression, row, &mut context)
 }

@@ -45,21 +45,29 @@ impl Aggregate {
     }
 }
 
+/// The names of the aggregations.
+static NAMES: &[(&str, Aggregate)] = &[
+    ("count", Aggregate::Count),
+    ("sum", Aggregate::Sum),
+    ("avg", Aggregate::Average),
+    ("min", Aggregate::Minimum),
+    ("max", Aggregate::Maximum),
+    ("collect", Aggregate::Collect),
+    ("stDev", Aggregate::Deviation),
+    ("stDevP", Aggregate::PopulationDeviation),
+    ("percentileCont", Aggregate::PercentileContinuous),
+    ("percentileDisc", Aggregate::PercentileDiscrete),
+];
+
 /// The aggregation with this name, ignoring case.
 pub fn aggregate(name: &str) -> Option<Aggregate> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "count" => Aggregate::Count,
-        "sum" => Aggregate::Sum,
-        "avg" => Aggregate::Average,
-        "min" => Aggregate::Minimum,
-        "max" => Aggregate::Maximum,
-        "collect" => Aggregate::Collect,
-        "stdev" => Aggregate::Deviation,
-        "stdevp" => Aggregate::PopulationDeviation,
-        "percentilecont" => Aggregate::PercentileContinuous,
-        "percentiledisc" => Aggregate::PercentileDiscrete,
-        _ => return None,
-    })
+    let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, aggregate)| *aggregate)
+}
+
+/// The names of all aggregations and their numbers of arguments.
+pub(crate) fn aggregates() -> impl Iterator<Item = (&'static str, usize)> {
+    NAMES.iter().map(|(name, aggregate)| (*name, aggregate.arity()))
 }
 
 /// Overhead of a seen value in its table.

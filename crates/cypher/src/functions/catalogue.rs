@@ -109,23 +109,28 @@ impl Function {
 
 /// All functions in unspecified order.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    TABLES.iter().flat_map(|table| table.iter())
+    listed().map(|(function, _)| function)
 }
 
-/// The tables of functions, one for each category.
-static TABLES: &[&[Function]] = &[
-    super::conversion::TABLE,
-    super::entity::TABLE,
-    super::lists::TABLE,
-    super::math::TABLE,
-    super::moments::TABLE,
-    super::moments::DATE,
-    super::moments::DATE_TIME,
-    super::moments::LOCAL_DATE_TIME,
-    super::moments::LOCAL_TIME,
-    super::moments::TIME,
-    super::spatial::TABLE,
-    super::text::TABLE,
+/// All functions with their categories in Neo4j's words.
+pub(crate) fn listed() -> impl Iterator<Item = (&'static Function, &'static str)> {
+    TABLES.iter().flat_map(|(category, table)| table.iter().map(move |it| (it, *category)))
+}
+
+/// The tables of functions, by category.
+static TABLES: &[(&str, &[Function])] = &[
+    ("Scalar", super::conversion::TABLE),
+    ("Scalar", super::entity::TABLE),
+    ("List", super::lists::TABLE),
+    ("Numeric", super::math::TABLE),
+    ("Temporal", super::moments::TABLE),
+    ("Temporal", super::moments::DATE),
+    ("Temporal", super::moments::DATE_TIME),
+    ("Temporal", super::moments::LOCAL_DATE_TIME),
+    ("Temporal", super::moments::LOCAL_TIME),
+    ("Temporal", super::moments::TIME),
+    ("Spatial", super::spatial::TABLE),
+    ("String", super::text::TABLE),
 ];
 
 /// By name as in the manual, which expressions use, and in lower case.

@@ -13,7 +13,9 @@ mod moments;
 mod spatial;
 mod text;
 
+pub(crate) use aggregation::aggregates;
 pub use aggregation::{Accumulator, Aggregate, aggregate};
+pub(crate) use catalogue::listed;
 pub use catalogue::{Function, functions, lookup};
 pub use entity::properties;
 pub use lists::{Range, range_of};

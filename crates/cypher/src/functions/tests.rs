@@ -143,6 +143,7 @@ fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
         names: Names::default(),
         known: crate::context::FoundTables::default(),
         subqueries: &NoSubqueries,
+        server: &crate::NoServer,
     };
     use_it(&mut context)
 }

@@ -390,7 +390,9 @@ impl<'l> Lowering<'l> {
         standalone: bool,
     ) -> Result<Vec<Expression>> {
         if invocation.implicit_arguments {
-            if !standalone && !wanted.is_empty() {
+            let required = wanted.iter().filter(|argument| !argument.is_optional);
+            let required: Vec<_> = required.collect();
+            if !standalone && !required.is_empty() {
                 let message =
                     "Procedure call inside a query does not support passing arguments implicitly";
                 return Err(self.fail(
@@ -399,14 +401,17 @@ impl<'l> Lowering<'l> {
                     invocation.span,
                 ));
             }
-            return Ok(wanted.iter().map(|argument| self.parameter(&argument.name)).collect());
+            let mut given: Vec<_> =
+                required.iter().map(|argument| self.parameter(&argument.name)).collect();
+            given.resize(wanted.len(), Expression::Null);
+            return Ok(given);
         }
         let given = &invocation.name.arguments;
-        if given.len() != wanted.len() {
+        let least = wanted.iter().filter(|argument| !argument.is_optional).count();
+        if given.len() < least || given.len() > wanted.len() {
             let message = format!(
-                "Procedure call provides {} arguments, but {} are required",
-                given.len(),
-                wanted.len()
+                "Procedure call provides {} arguments, but {least} are required",
+                given.len()
             );
             return Err(self.fail(Detail::InvalidNumberOfArguments, message, invocation.span));
         }
@@ -419,19 +424,21 @@ impl<'l> Lowering<'l> {
             }
             arguments.push(argument);
         }
+        arguments.resize(wanted.len(), Expression::Null);
         Ok(arguments)
     }
 }
 
 /// Whether an argument can have a type, as far as the text shows.
 fn is_taken(argument: &Expression, kind: ArgumentType) -> bool {
-    use ArgumentType::{Any, Boolean, Float, Integer, Number, String};
+    use ArgumentType::{Any, Boolean, Float, Integer, List, Map, Number, String};
     match argument {
         Expression::Boolean(_) => matches!(kind, Any | Boolean),
         Expression::Integer(_) => matches!(kind, Any | Integer | Float | Number),
         Expression::Float(_) => matches!(kind, Any | Float | Number),
         Expression::String(_) => matches!(kind, Any | String),
-        Expression::List(_) | Expression::Map(_) => kind == Any,
+        Expression::List(_) => matches!(kind, Any | List),
+        Expression::Map(_) => matches!(kind, Any | Map),
         _ => true,
     }
 }

@@ -109,8 +109,7 @@ impl Judge<'_> {
             | SyntaxKind::SCHEMA_COMMAND
             | SyntaxKind::IN_QUERY_CALL => self.command(node),
             SyntaxKind::SHOW_CLAUSE => {
-                let message =
-                    "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement";
+                let message = "SHOW is supported for indexes, constraints, databases, procedures, functions and the current user, alone in its statement";
                 self.object(at, Detail::Unsupported, message.to_owned());
             }
             SyntaxKind::LOAD_CSV_CLAUSE => self.unsupported(at, "LOAD CSV"),

@@ -153,7 +153,7 @@ fn nothing_of_a_text_is_left_out_in_silence() {
             "MATCH (n:Part) DROP DATABASE foo RETURN count(n)",
             format!("Invalid input 'DROP DATABASE': {elsewhere} (line 1, column 16 (offset: 15))"),
         ),
-        ("RETURN 1 SHOW INDEXES", "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement (line 1, column 10 (offset: 9))".to_owned()),
+        ("RETURN 1 SHOW INDEXES", "SHOW is supported for indexes, constraints, databases, procedures, functions and the current user, alone in its statement (line 1, column 10 (offset: 9))".to_owned()),
         (
             "WITH 1 AS x USE social MATCH (n) RETURN count(n)",
             "USE is not supported: the database is chosen by the address of the request (line 1, column 13 (offset: 12))"
@@ -243,8 +243,8 @@ fn what_is_not_supported_or_not_understood_is_named() {
             "LOAD CSV is not supported (line 1, column 1 (offset: 0))",
         ),
         (
-            "SHOW FUNCTIONS",
-            "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement (line 1, column 1 (offset: 0))",
+            "SHOW USERS",
+            "SHOW is supported for indexes, constraints, databases, procedures, functions and the current user, alone in its statement (line 1, column 1 (offset: 0))",
         ),
         ("SHOW INDEXES YIELD nam", "Variable `nam` not defined (line 1, column 20 (offset: 19))"),
         ("RETURN foo(1)", "Unknown function 'foo' (line 1, column 8 (offset: 7))"),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
 use wellspring_cypher::error::{Error, ErrorKind};
 use wellspring_cypher::value::{NodeId, RelationshipId, Value as Answered};
-use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
+use wellspring_cypher::{BuiltIn, Environment, Flow, NoServer, prepare, run};
 use wellspring_graph::{Graph, GraphError, Transaction};
 
 /// What a query may take; a few in a thousand multiply their rows beyond it.
@@ -62,6 +62,7 @@ impl Product {
             database: "test",
             time: StatementTime { seconds: 0, nanoseconds: 0 },
             seed: 1,
+            server: &NoServer,
         };
         let mut budget = Budget::new(MOST_STEPS, 64 << 20, || None);
         let mut rows = Vec::new();

@@ -3,7 +3,7 @@
 use std::time::Instant;
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{BuiltIn, Environment, Flow, PlanCache, run};
+use wellspring_cypher::{BuiltIn, Environment, Flow, NoServer, PlanCache, run};
 use wellspring_graph::{Graph, Transaction, Value as Property};
 
 #[expect(clippy::disallowed_methods, reason = "this measures")]
@@ -23,7 +23,13 @@ fn measure(name: &str, graph: &mut Graph, text: &str, times: u32, keep: bool) {
         parameters.insert("id".into(), Value::Integer(i64::from(number)));
         parameters.insert("ts".into(), Value::Integer(1_795_224_656_517_796_090));
         let time = StatementTime { seconds: 0, nanoseconds: 0 };
-        let environment = Environment { parameters: &parameters, database: "x", time, seed: 1 };
+        let environment = Environment {
+            parameters: &parameters,
+            database: "x",
+            time,
+            seed: 1,
+            server: &NoServer,
+        };
         let mut transaction = match plan.access() {
             wellspring_cypher::Access::Read => Transaction::reading(graph.clone()),
             _ => Transaction::writing(graph.clone()),

@@ -3,7 +3,7 @@
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
 use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
+use wellspring_cypher::{BuiltIn, Environment, Flow, NoServer, Server, prepare, run};
 use wellspring_graph::{Graph, GraphError, PreparedTransaction, Statistics, Transaction, Verdict};
 
 /// The result of a statement.
@@ -17,12 +17,14 @@ pub(crate) struct Outcome {
 /// A graph on which statements are committed at once.
 pub(crate) struct TestGraph {
     graph: Graph,
+    /// The server around it.
+    pub(crate) server: Box<dyn Server>,
     pub(crate) parameters: Parameters,
 }
 
 impl TestGraph {
     pub(crate) fn new() -> Self {
-        Self { graph: Graph::new(), parameters: Parameters::new() }
+        Self { graph: Graph::new(), server: Box::new(NoServer), parameters: Parameters::new() }
     }
 
     /// A graph on which these statements have run.
@@ -64,6 +66,7 @@ impl TestGraph {
             database: "test",
             time: StatementTime { seconds: 0, nanoseconds: 0 },
             seed: 1,
+            server: &*self.server,
         };
         let mut rows = Vec::new();
         let statistics =
@@ -119,6 +122,7 @@ pub(crate) fn begin(graph: &Graph, text: &str) -> Result<JudgedStatement, Error>
         database: "test",
         time: StatementTime { seconds: 0, nanoseconds: 0 },
         seed: 1,
+        server: &NoServer,
     };
     let mut rows = Vec::new();
     run(&plan, &mut transaction, &environment, &mut Budget::unlimited(), &mut |row, _, _| {

@@ -9,6 +9,7 @@ mod limits;
 mod reachability;
 mod reports;
 mod serial;
+mod server;
 mod soup;
 mod types;
 mod value_joins;

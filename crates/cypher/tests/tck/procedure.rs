@@ -58,6 +58,7 @@ impl Procedure for Table {
     fn arguments(&self) -> Vec<Argument> {
         let arguments = self.arguments.iter().map(|(name, kind)| Argument {
             name: name.clone(),
+            is_optional: false,
             kind: match kind.trim_end_matches('?') {
                 "INTEGER" => ArgumentType::Integer,
                 "FLOAT" => ArgumentType::Float,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use wellspring_cypher::context::{Budget, Parameters, StatementTime, Stop};
 use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{Environment, Flow, prepare, run};
+use wellspring_cypher::{Environment, Flow, NoServer, prepare, run};
 use wellspring_graph::{Graph, GraphError, Transaction};
 
 /// The inputs of a scenario's statements.
@@ -76,6 +76,7 @@ pub(crate) fn execute(
         database: "tck",
         time: StatementTime { seconds: 1_700_000_000, nanoseconds: 123_456_789 },
         seed: 7,
+        server: &NoServer,
     };
     #[expect(clippy::disallowed_methods, reason = "a test watches over real time")]
     let stop = move || (Instant::now() > deadline).then_some(Stop::Deadline);

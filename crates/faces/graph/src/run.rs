@@ -7,7 +7,7 @@ use crate::view::CommitTransaction;
 use std::sync::Arc;
 use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime, Stop};
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
-use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
+use wellspring_cypher::{Access, BuiltIn, Environment, Flow, NoServer, Plan, PlanCache, run};
 use wellspring_graph::{GraphError, Statistics, Transaction, Violation};
 use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::wire::problem::Problem;
@@ -177,6 +177,7 @@ impl ReadyStatement {
             database: &context.database,
             time: context.time,
             seed: context.seed,
+            server: &NoServer,
         };
         let begun_with = out.len();
         self.form.begin(out, self.plan.columns());
