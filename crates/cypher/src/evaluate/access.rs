@@ -4,7 +4,7 @@ use super::nested;
 use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::functions::{component, properties};
-use crate::ir::{Expression, MapProjectionItem};
+use crate::ir::{DynamicLabels, Expression, MapProjectionItem};
 use crate::value::{Entries, Value, from_property};
 use std::sync::Arc;
 use wellspring_graph::{Name, Value as Property};
@@ -162,11 +162,68 @@ pub(super) fn has_labels(
             let name = context.transaction.text(relationship.relationship_type);
             Ok(Value::Boolean(labels.iter().all(|label| *label == name)))
         }
-        other => Err(Error::runtime(
-            ErrorKind::TypeError,
-            Detail::InvalidArgumentType,
-            format!("Only nodes have labels, not {}.", other.type_name()),
-        )),
+        other => Err(unlabelled(other)),
+    }
+}
+
+/// `subject:$(labels)`, `subject:$any(labels)`; null where a label is unknown.
+pub(super) fn has_dynamic_labels(
+    subject: &Value,
+    labels: &Value,
+    how_many: DynamicLabels,
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    if subject.is_null() || labels.is_null() {
+        return Ok(Value::Null);
+    }
+    for label in label_texts(labels, context)? {
+        let has = match subject {
+            Value::Node(id) => {
+                // The text is no part of the plan.
+                let name = context.transaction.known_name(&label);
+                context.transaction.has_label(*id, name)?
+            }
+            Value::Relationship(id) => {
+                let relationship = context.transaction.relationship(*id)?;
+                context.transaction.text(relationship.relationship_type) == label
+            }
+            other => return Err(unlabelled(other)),
+        };
+        match how_many {
+            DynamicLabels::All if !has => return Ok(Value::Boolean(false)),
+            DynamicLabels::Any if has => return Ok(Value::Boolean(true)),
+            _ => {}
+        }
+    }
+    Ok(Value::Boolean(how_many == DynamicLabels::All))
+}
+
+fn unlabelled(value: &Value) -> Error {
+    Error::runtime(
+        ErrorKind::TypeError,
+        Detail::InvalidArgumentType,
+        format!("Only nodes have labels, not {}.", value.type_name()),
+    )
+}
+
+/// The labels or types that a value names: a text or a list of texts.
+pub(crate) fn label_texts(value: &Value, context: &mut Context<'_>) -> Result<Vec<Arc<str>>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Ok(Arc::clone(text)),
+        other => {
+            let message = format!(
+                "A label or a type is a String or a List of Strings, not {}.",
+                other.type_name()
+            );
+            Err(Error::type_error(Detail::InvalidArgumentType, message))
+        }
+    };
+    match value {
+        Value::List(items) => {
+            context.budget.charge_steps(items.len() as u64)?;
+            items.iter().map(text).collect()
+        }
+        one => Ok(vec![text(one)?]),
     }
 }
 

@@ -8,6 +8,7 @@ mod logic;
 mod text;
 mod types;
 
+pub(crate) use access::label_texts;
 pub(crate) use items::held;
 pub use logic::truth;
 
@@ -133,6 +134,11 @@ fn composed(
         Expression::HasLabels(subject, labels) => {
             let subject = nested(subject, row, context)?;
             access::has_labels(&subject, labels, context)
+        }
+        Expression::HasDynamicLabels(subject, labels, how_many) => {
+            let subject = nested(subject, row, context)?;
+            let labels = nested(labels, row, context)?;
+            access::has_dynamic_labels(&subject, &labels, *how_many, context)
         }
         Expression::HasType(subject, of) => {
             let subject = nested(subject, row, context)?;

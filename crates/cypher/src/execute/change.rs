@@ -1,6 +1,6 @@
 //! `SET`, `REMOVE` and `DELETE`.
 
-use super::create::{entries_of, key_name, properties_of, property_of};
+use super::create::{add_labels, entries_of, key_name, properties_of, property_of};
 use super::expand::unfit;
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
@@ -77,6 +77,24 @@ fn set_one(item: &SetItem, row: &mut [Value], context: &mut Context<'_>) -> Resu
             }
             Some(Subject::Relationship(id)) => Err(unfit(&Value::Relationship(id), "a node")),
         },
+        SetItem::DynamicLabels { subject, labels, is_removal } => {
+            let subject = self_or_nothing(subject, row, context)?;
+            let values = evaluate(labels, row, context)?;
+            let mut labels = Vec::new();
+            if let Value::List(values) = &values {
+                for value in values.iter() {
+                    add_labels(value, &mut labels, context)?;
+                }
+            }
+            match subject {
+                None => Ok(()),
+                Some(Subject::Node(id)) if *is_removal => {
+                    Ok(context.transaction.remove_labels(id, &labels)?)
+                }
+                Some(Subject::Node(id)) => Ok(context.transaction.add_labels(id, &labels)?),
+                Some(Subject::Relationship(id)) => Err(unfit(&Value::Relationship(id), "a node")),
+            }
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use super::expand::unfit;
 use super::path;
 use super::pipeline::{get, set};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::evaluate::evaluate;
+use crate::error::{Detail, Error, Result};
+use crate::evaluate::{evaluate, label_texts};
 use crate::ir::{Expression, Properties, Slot};
 use crate::plan::Creation;
 use crate::value::{NodeId, Value, to_property};
@@ -21,7 +21,12 @@ pub(super) fn create(
     for node in &creation.nodes {
         context.budget.charge_steps(1)?;
         let properties = properties(&node.properties, row, context)?;
-        let labels: Vec<Name> = node.labels.iter().map(|it| context.transaction.name(it)).collect();
+        let mut labels: Vec<Name> =
+            node.labels.iter().map(|it| context.transaction.name(it)).collect();
+        for expression in &node.dynamic_labels {
+            let value = evaluate(expression, row, context)?;
+            add_labels(&value, &mut labels, context)?;
+        }
         let id = context.transaction.create_node(&labels, properties)?;
         context.charge_written()?;
         set(row, node.slot, Value::Node(id));
@@ -29,7 +34,13 @@ pub(super) fn create(
     for relationship in &creation.relationships {
         context.budget.charge_steps(1)?;
         let properties = properties(&relationship.properties, row, context)?;
-        let kind = context.transaction.name(&relationship.kind);
+        let kind = match &relationship.dynamic_kind {
+            None => context.transaction.name(&relationship.kind),
+            Some(expression) => {
+                let value = evaluate(expression, row, context)?;
+                one_type(&value, context)?
+            }
+        };
         let (from, to) = (end(row, relationship.from)?, end(row, relationship.to)?);
         let id = context.transaction.create_relationship(kind, from, to, properties)?;
         context.charge_written()?;
@@ -46,6 +57,46 @@ fn end(row: &[Value], slot: Slot) -> Result<NodeId> {
     match get(row, slot) {
         Value::Node(id) => Ok(*id),
         other => Err(unfit(other, "a node at the end of a relationship")),
+    }
+}
+
+/// Adds the labels that a value names, each once.
+pub(super) fn add_labels(
+    value: &Value,
+    labels: &mut Vec<Name>,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    for text in label_texts(value, context)? {
+        let label = label_name(&text, context)?;
+        if !labels.contains(&label) {
+            context.budget.charge_steps(labels.len() as u64)?;
+            labels.push(label);
+        }
+    }
+    Ok(())
+}
+
+/// The only type that a value names.
+pub(crate) fn one_type(value: &Value, context: &mut Context<'_>) -> Result<Name> {
+    let types = label_texts(value, context)?;
+    let [text] = types.as_slice() else {
+        let message =
+            format!("A relationship is created with exactly one type, not with {}.", types.len());
+        return Err(Error::argument(Detail::NoSingleRelationshipType, message));
+    };
+    label_name(text, context)
+}
+
+/// The graph's name for a label or type, if it is valid.
+fn label_name(text: &str, context: &Context<'_>) -> Result<Name> {
+    match context.transaction.name(text) {
+        Name::UNKNOWN => {
+            let mut error = Error::from(context.transaction.refused_name(text));
+            let shown: String = text.chars().take(40).collect();
+            error.message = format!("'{shown}' cannot be a label or type: {}", error.message);
+            Err(error)
+        }
+        name => Ok(name),
     }
 }
 

@@ -83,6 +83,8 @@ pub struct CallSubquery {
 pub struct Merge {
     /// The pattern, which is matched or created as a whole.
     pub pattern: PathPattern,
+    /// Conditions of the search on labels and types from expressions.
+    pub predicate: Option<Expression>,
     /// What to set if it was created.
     pub on_create: Vec<SetItem>,
     /// What to set if it was matched.
@@ -123,6 +125,15 @@ pub enum SetItem {
         subject: Expression,
         /// The labels.
         labels: Vec<Arc<str>>,
+    },
+    /// `subject:$(label)`, also in `REMOVE`
+    DynamicLabels {
+        /// A node.
+        subject: Expression,
+        /// A list of labels and lists of labels.
+        labels: Expression,
+        /// Whether they are removed.
+        is_removal: bool,
     },
 }
 

@@ -49,6 +49,8 @@ pub enum Expression {
     Comparison(Box<Expression>, Vec<(Comparison, Expression)>),
     /// `subject:A:B`, of a node (labels) or relationship (type).
     HasLabels(Box<Expression>, Vec<Arc<str>>),
+    /// `subject:$(labels)`, `subject:$any(labels)`: a label or a list of labels.
+    HasDynamicLabels(Box<Expression>, Box<Expression>, DynamicLabels),
     /// `subject IS :: TYPE`: true or false, even for null.
     HasType(Box<Expression>, Box<ValueType>),
     /// `CASE …`
@@ -65,6 +67,15 @@ pub enum Expression {
     /// A pattern comprehension, pattern predicate, `EXISTS {}` or `COUNT {}`, evaluated by the
     /// executor, which knows it by this number within the query.
     Subquery(usize),
+}
+
+/// How many labels of a list must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DynamicLabels {
+    /// All of them.
+    All,
+    /// At least one.
+    Any,
 }
 
 /// An operator on one value.

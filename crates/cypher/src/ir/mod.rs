@@ -16,8 +16,8 @@ pub use clause::{
     CallProcedure, CallSubquery, Clause, Delete, Foreach, Match, Merge, RemoveItem, SetItem, Unwind,
 };
 pub use expression::{
-    BinaryOperator, Case, Comparison, Expression, ListComprehension, MapProjectionItem, Quantifier,
-    Quantity, Reduce, Slot, UnaryOperator,
+    BinaryOperator, Case, Comparison, DynamicLabels, Expression, ListComprehension,
+    MapProjectionItem, Quantifier, Quantity, Reduce, Slot, UnaryOperator,
 };
 pub use pattern::{
     Direction, Length, NodePattern, PathPattern, Properties, RelationshipPattern, Shortest,

@@ -35,6 +35,8 @@ pub struct NodePattern {
     pub bound: bool,
     /// The labels to match or to create.
     pub labels: Vec<Arc<str>>,
+    /// Further labels to create: a label or a list of labels each. To match them is a condition.
+    pub dynamic_labels: Vec<Expression>,
     /// The properties to match or to create.
     pub properties: Properties,
 }
@@ -50,6 +52,8 @@ pub struct RelationshipPattern {
     pub bound: bool,
     /// Its possible types; empty for any.
     pub types: Vec<Arc<str>>,
+    /// The type to create, if `types` does not have it. To match it is a condition.
+    pub dynamic_type: Option<Expression>,
     /// Relative to the preceding node.
     pub direction: Direction,
     /// The properties to match or to create.

@@ -51,7 +51,9 @@ macro_rules! child_walk {
                 | Expression::HasType(a, _) => {
                     visit(a);
                 }
-                Expression::Index(a, b) | Expression::Binary(_, a, b) => {
+                Expression::Index(a, b)
+                | Expression::Binary(_, a, b)
+                | Expression::HasDynamicLabels(a, b, _) => {
                     visit(a);
                     visit(b);
                 }

@@ -369,6 +369,8 @@ pub(crate) struct Creation {
 pub(crate) struct CreateNode {
     pub(crate) slot: Slot,
     pub(crate) labels: Vec<Arc<str>>,
+    /// Further labels, from expressions.
+    pub(crate) dynamic_labels: Vec<Expression>,
     pub(crate) properties: Properties,
 }
 
@@ -377,6 +379,8 @@ pub(crate) struct CreateRelationship {
     pub(crate) slot: Slot,
     /// Its type.
     pub(crate) kind: Arc<str>,
+    /// Its type if it comes from an expression.
+    pub(crate) dynamic_kind: Option<Expression>,
     /// Its start node.
     pub(crate) from: Slot,
     /// Its end node.

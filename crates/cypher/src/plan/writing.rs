@@ -29,6 +29,7 @@ fn add(creation: &mut Creation, pattern: &PathPattern) {
         creation.relationships.push(CreateRelationship {
             slot: relationship.slot,
             kind: relationship.types.first().cloned().unwrap_or_default(),
+            dynamic_kind: relationship.dynamic_type.clone(),
             from,
             to,
             properties: relationship.properties.clone(),
@@ -43,8 +44,12 @@ fn add(creation: &mut Creation, pattern: &PathPattern) {
 
 fn add_node(creation: &mut Creation, node: &NodePattern) {
     if !node.bound {
-        let (labels, properties) = (node.labels.clone(), node.properties.clone());
-        creation.nodes.push(CreateNode { slot: node.slot, labels, properties });
+        creation.nodes.push(CreateNode {
+            slot: node.slot,
+            labels: node.labels.clone(),
+            dynamic_labels: node.dynamic_labels.clone(),
+            properties: node.properties.clone(),
+        });
     }
 }
 
@@ -54,7 +59,7 @@ pub(super) fn merge(merge: &Merge) -> Operator {
     let clause = Match {
         optional: false,
         patterns: vec![merge.pattern.clone()],
-        predicate: None,
+        predicate: merge.predicate.clone(),
         introduced: merge.introduced.clone(),
     };
     matching::plan(&mut matching, &clause);

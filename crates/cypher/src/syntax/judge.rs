@@ -197,8 +197,16 @@ fn message(kind: &Kind) -> String {
 /// Whether an objection concerns the text alone. A value of the wrong type in an index or a call is
 /// a runtime error in the TCK: the row may never occur. Names that subqueries return with `*` are
 /// known to lowering only.
-pub(super) fn is_for_the_text(found: &CypherError, exported: &[Arc<str>]) -> bool {
+///
+/// The analysis does not count types from expressions either, but lowering does.
+pub(super) fn is_for_the_text(found: &CypherError, text: &str, exported: &[Arc<str>]) -> bool {
     match &found.kind {
+        Kind::InvalidRelationshipPattern { reason }
+            if relationship(reason) == Detail::NoSingleRelationshipType =>
+        {
+            let pattern = text.get(found.span.start..found.span.end);
+            !pattern.is_some_and(|pattern| pattern.contains("$("))
+        }
         Kind::UnresolvedVariable { name } => !exported.iter().any(|known| **known == *name),
         Kind::NoVariablesInScope => exported.is_empty(),
         Kind::InvalidArgumentType { context, .. } => {

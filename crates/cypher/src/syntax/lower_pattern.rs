@@ -6,19 +6,53 @@ use decypher::Span;
 use decypher::ast::names::Variable;
 use decypher::ast::pattern as ast;
 
+use super::dynamic_labels;
 use super::judge;
 use super::lower::Lowering;
 use super::lower_operators::all_of;
 use crate::error::{Detail, Result};
 use crate::ir::{
-    BinaryOperator, Direction, Expression, Length, NodePattern, PathPattern, Properties,
-    RelationshipPattern, Shortest, Slot, UnaryOperator,
+    BinaryOperator, Direction, DynamicLabels, Expression, Length, NodePattern, PathPattern,
+    Properties, RelationshipPattern, Shortest, Slot, UnaryOperator,
 };
 
-/// Labels or types: a plain list, and further conditions.
+/// Labels or types: a plain list, those from expressions that are to be created, and further
+/// conditions.
 struct Labels {
     plain: Vec<Arc<str>>,
+    created: Vec<Expression>,
     condition: Option<Expression>,
+}
+
+/// What becomes of a pattern.
+enum Use<'u> {
+    /// It is matched, also under these conditions.
+    Matched(&'u mut Vec<Expression>),
+    /// It is created.
+    Created,
+    /// It is matched under these conditions or created.
+    Merged(&'u mut Vec<Expression>),
+}
+
+impl Use<'_> {
+    fn again(&mut self) -> Use<'_> {
+        match self {
+            Use::Matched(conditions) => Use::Matched(conditions),
+            Use::Created => Use::Created,
+            Use::Merged(conditions) => Use::Merged(conditions),
+        }
+    }
+
+    /// Adds what is to be created to the conditions of a search for it.
+    fn search(&mut self, slot: Slot, created: &[Expression]) {
+        if let Use::Merged(conditions) = self {
+            conditions.extend(created.iter().map(|labels| {
+                let subject = Box::new(Expression::Variable(slot));
+                let labels = Box::new(labels.clone());
+                Expression::HasDynamicLabels(subject, labels, DynamicLabels::All)
+            }));
+        }
+    }
 }
 
 impl Lowering<'_> {
@@ -43,7 +77,8 @@ impl Lowering<'_> {
             let variable = part.variable.as_ref().and_then(|name| self.names.get(&name.name.name));
             let (start, steps) =
                 path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
-            let mut path = self.path(start, steps, &known, &mut introduced, Some(conditions))?;
+            let mut path =
+                self.path(start, steps, &known, &mut introduced, Use::Matched(conditions))?;
             path.variable = variable;
             path.shortest = self.shortest(part.span);
             self.check_shortest(&path, part.span)?;
@@ -64,8 +99,13 @@ impl Lowering<'_> {
         introduced.extend(whole);
         self.declare_path(&pattern.start, &pattern.chains, &mut introduced);
         let known = introduced.clone();
-        let mut path =
-            self.path(&pattern.start, &pattern.chains, &known, &mut introduced, Some(conditions))?;
+        let mut path = self.path(
+            &pattern.start,
+            &pattern.chains,
+            &known,
+            &mut introduced,
+            Use::Matched(conditions),
+        )?;
         path.variable = whole;
         Ok((path, introduced))
     }
@@ -76,19 +116,23 @@ impl Lowering<'_> {
         let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
         // Values are evaluated in the previous row, so they are lowered before the new names are
         // known.
-        let mut path = self.path(start, steps, &[], &mut introduced, None)?;
+        let mut path = self.path(start, steps, &[], &mut introduced, Use::Created)?;
         path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
         Ok(path)
     }
 
-    /// The path of a `MERGE` and the slots it binds.
-    pub(super) fn merged(&mut self, part: &ast::PatternPart) -> Result<(PathPattern, Vec<Slot>)> {
-        let mut introduced = Vec::new();
+    /// The path of a `MERGE`, further conditions of its search, and the slots it binds.
+    pub(super) fn merged(
+        &mut self,
+        part: &ast::PatternPart,
+    ) -> Result<(PathPattern, Option<Expression>, Vec<Slot>)> {
+        let (mut introduced, mut conditions) = (Vec::new(), Vec::new());
         let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
-        let mut path = self.path(start, steps, &[], &mut introduced, None)?;
+        let usage = Use::Merged(&mut conditions);
+        let mut path = self.path(start, steps, &[], &mut introduced, usage)?;
         path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
         introduced.extend(path.variable);
-        Ok((path, introduced))
+        Ok((path, all_of(conditions), introduced))
     }
 
     fn declare_element(
@@ -118,26 +162,21 @@ impl Lowering<'_> {
         }
     }
 
-    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` the path is
-    /// matched, otherwise created.
+    /// Lowers a path. Names in `known` were declared for this clause.
     fn path(
         &mut self,
         start: &ast::NodePattern,
         chains: &[ast::PatternElementChain],
         known: &[Slot],
         introduced: &mut Vec<Slot>,
-        mut conditions: Option<&mut Vec<Expression>>,
+        mut usage: Use<'_>,
     ) -> Result<PathPattern> {
-        let start = self.node(start, known, introduced, conditions.as_deref_mut())?;
+        let start = self.node(start, known, introduced, usage.again())?;
         let mut steps = Vec::new();
         for chain in chains {
-            let relationship = self.relationship(
-                &chain.relationship,
-                known,
-                introduced,
-                conditions.as_deref_mut(),
-            )?;
-            let node = self.node(&chain.node, known, introduced, conditions.as_deref_mut())?;
+            let relationship =
+                self.relationship(&chain.relationship, known, introduced, usage.again())?;
+            let node = self.node(&chain.node, known, introduced, usage.again())?;
             steps.push((relationship, node));
         }
         Ok(PathPattern { variable: None, shortest: None, start, steps })
@@ -148,14 +187,21 @@ impl Lowering<'_> {
         node: &ast::NodePattern,
         known: &[Slot],
         introduced: &mut Vec<Slot>,
-        conditions: Option<&mut Vec<Expression>>,
+        mut usage: Use<'_>,
     ) -> Result<NodePattern> {
         let properties = self.properties(node.properties.as_ref())?;
+        // What is created is computed before its name is known.
+        let created = self.created_labels(&node.labels, false, &usage)?;
         let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced)?;
-        let labels = self.labels(&node.labels, slot, false, node.span)?;
+        let labels = match created {
+            Some(created) => created,
+            None => self.labels(&node.labels, false, slot, node.span)?,
+        };
+        usage.search(slot, &labels.created);
         let condition = self.inline_condition(node.span, labels.condition)?;
-        self.ask(condition, conditions, node.span)?;
-        Ok(NodePattern { slot, bound, labels: labels.plain, properties })
+        self.ask(condition, usage, node.span)?;
+        let (labels, dynamic_labels) = (labels.plain, labels.created);
+        Ok(NodePattern { slot, bound, labels, dynamic_labels, properties })
     }
 
     fn relationship(
@@ -163,16 +209,25 @@ impl Lowering<'_> {
         relationship: &ast::RelationshipPattern,
         known: &[Slot],
         introduced: &mut Vec<Slot>,
-        conditions: Option<&mut Vec<Expression>>,
+        mut usage: Use<'_>,
     ) -> Result<RelationshipPattern> {
         let detail = relationship.detail.as_ref();
         let properties = self.properties(detail.and_then(|detail| detail.properties.as_ref()))?;
         let variable = detail.and_then(|detail| detail.variable.as_ref());
-        let (slot, bound) = self.bind(variable, known, introduced)?;
-        let has_name = variable.is_some();
         let types = detail.and_then(|detail| detail.types.as_ref());
         let types = types.map(std::slice::from_ref).unwrap_or_default();
-        let types = self.labels(types, slot, true, relationship.span)?;
+        let created = self.created_labels(types, true, &usage)?;
+        let (slot, bound) = self.bind(variable, known, introduced)?;
+        let has_name = variable.is_some();
+        let types = match created {
+            Some(created) => created,
+            None => self.labels(types, true, slot, relationship.span)?,
+        };
+        usage.search(slot, &types.created);
+        if !matches!(usage, Use::Matched(_)) && types.plain.len() + types.created.len() != 1 {
+            let message = "CREATE and MERGE need exactly one type for every relationship";
+            return Err(self.fail(Detail::NoSingleRelationshipType, message, relationship.span));
+        }
         let length = self.length(relationship)?;
         let condition = match detail {
             Some(detail) => self.inline_condition(detail.span, types.condition)?,
@@ -182,7 +237,7 @@ impl Lowering<'_> {
             let message = "Conditions inside of a path of variable length are not supported yet";
             return Err(self.fail(Detail::Unsupported, message, relationship.span));
         }
-        self.ask(condition, conditions, relationship.span)?;
+        self.ask(condition, usage, relationship.span)?;
         let direction = match relationship.direction {
             ast::RelationshipDirection::Right => Direction::Outgoing,
             ast::RelationshipDirection::Left => Direction::Incoming,
@@ -190,8 +245,17 @@ impl Lowering<'_> {
                 Direction::Either
             }
         };
-        let types = types.plain;
-        Ok(RelationshipPattern { slot, has_name, bound, types, direction, properties, length })
+        let (types, dynamic_type) = (types.plain, types.created.into_iter().next());
+        Ok(RelationshipPattern {
+            slot,
+            has_name,
+            bound,
+            types,
+            dynamic_type,
+            direction,
+            properties,
+            length,
+        })
     }
 
     /// The slot of an element, and whether it is bound already.
@@ -232,15 +296,10 @@ impl Lowering<'_> {
     }
 
     /// Adds a condition of a matched pattern; a created pattern cannot have one.
-    fn ask(
-        &self,
-        condition: Option<Expression>,
-        conditions: Option<&mut Vec<Expression>>,
-        span: Span,
-    ) -> Result<()> {
-        match (condition, conditions) {
-            (Some(condition), Some(conditions)) => conditions.push(condition),
-            (Some(_), None) => {
+    fn ask(&self, condition: Option<Expression>, usage: Use<'_>, span: Span) -> Result<()> {
+        match (condition, usage) {
+            (Some(condition), Use::Matched(conditions)) => conditions.push(condition),
+            (Some(_), Use::Created | Use::Merged(_)) => {
                 let message =
                     "CREATE and MERGE accept labels and types one by one, without operators";
                 return Err(self.fail(Detail::UnexpectedSyntax, message, span));
@@ -265,12 +324,35 @@ impl Lowering<'_> {
         })
     }
 
+    /// The labels or types from expressions that are to be created, if all of them are plain or
+    /// from expressions.
+    fn created_labels(
+        &mut self,
+        labels: &[ast::LabelExpression],
+        types: bool,
+        usage: &Use<'_>,
+    ) -> Result<Option<Labels>> {
+        if matches!(usage, Use::Matched(_)) {
+            return Ok(None);
+        }
+        let (mut plain, mut dynamic) = (Vec::new(), Vec::new());
+        let mut all = true;
+        for expression in labels {
+            all &= collect_created(expression, types, &mut plain, &mut dynamic);
+        }
+        if !all || dynamic.is_empty() || (types && plain.len() + dynamic.len() > 1) {
+            return Ok(None);
+        }
+        let created = dynamic.into_iter().map(|expression| self.expression(expression));
+        Ok(Some(Labels { plain, created: created.collect::<Result<_>>()?, condition: None }))
+    }
+
     /// The plain list of labels (all required) or types (any of them), and further conditions.
     fn labels(
         &mut self,
         labels: &[ast::LabelExpression],
-        slot: Slot,
         types: bool,
+        slot: Slot,
         span: Span,
     ) -> Result<Labels> {
         let mut plain = Vec::new();
@@ -286,17 +368,17 @@ impl Lowering<'_> {
                 )?);
             }
         }
-        Ok(Labels { plain, condition: all_of(conditions) })
+        Ok(Labels { plain, created: Vec::new(), condition: all_of(conditions) })
     }
 
     /// The condition that a label expression imposes on a value.
     pub(super) fn label_condition(
-        &self,
+        &mut self,
         expression: &ast::LabelExpression,
         subject: &Expression,
         span: Span,
     ) -> Result<Expression> {
-        let both = |operator, lhs: &_, rhs: &_| -> Result<Expression> {
+        let mut both = |operator, lhs: &_, rhs: &_| -> Result<Expression> {
             let lhs = self.label_condition(lhs, subject, span)?;
             let rhs = self.label_condition(rhs, subject, span)?;
             Ok(Expression::Binary(operator, Box::new(lhs), Box::new(rhs)))
@@ -319,9 +401,15 @@ impl Lowering<'_> {
                 let some = vec![(crate::ir::Comparison::Greater, Expression::Integer(0))];
                 Ok(Expression::Comparison(Box::new(size), some))
             }
-            ast::LabelExpression::Dynamic { .. } => {
-                let message = "Labels and types from expressions are not supported yet";
-                Err(self.fail(Detail::Unsupported, message, span))
+            ast::LabelExpression::Dynamic { expression, .. } => {
+                let subject = Box::new(subject.clone());
+                let (labels, how_many) = match self.expression(expression)? {
+                    Expression::Map(mut entries) if is_any(&entries) => {
+                        (entries.remove(0).1, DynamicLabels::Any)
+                    }
+                    labels => (labels, DynamicLabels::All),
+                };
+                Ok(Expression::HasDynamicLabels(subject, Box::new(labels), how_many))
             }
         }
     }
@@ -394,6 +482,32 @@ fn path(
         ast::PatternElement::Path { start, chains } => Ok((start, chains)),
         ast::PatternElement::Parenthesized(inner) => path(inner),
         ast::PatternElement::Quantified { span, .. } => Err(*span),
+    }
+}
+
+/// Whether a map stands for `$any(…)`.
+fn is_any(entries: &[(Arc<str>, Expression)]) -> bool {
+    matches!(entries, [(key, _)] if **key == *dynamic_labels::ANY)
+}
+
+/// Collects the names and expressions of a list of labels or types to create: `:A:$(x)`.
+fn collect_created<'e>(
+    expression: &'e ast::LabelExpression,
+    types: bool,
+    plain: &mut Vec<Arc<str>>,
+    dynamic: &mut Vec<&'e decypher::ast::expr::Expression>,
+) -> bool {
+    match expression {
+        ast::LabelExpression::Dynamic { expression, .. } => {
+            dynamic.push(expression);
+            true
+        }
+        ast::LabelExpression::Group { inner, .. } => collect_created(inner, types, plain, dynamic),
+        ast::LabelExpression::And { lhs, rhs, .. } if !types => {
+            collect_created(lhs, types, plain, dynamic)
+                && collect_created(rhs, types, plain, dynamic)
+        }
+        other => collect_plain(other, types, plain),
     }
 }
 

@@ -6,6 +6,7 @@ use decypher::ast::expr::Expression as Tree;
 use decypher::ast::names::{SymbolicName, Variable};
 use decypher::ast::query::UpdatingClause;
 
+use super::dynamic_labels;
 use super::lower::Lowering;
 use crate::error::{Detail, Result};
 use crate::ir::{Clause, Delete, Expression, Foreach, Merge, RemoveItem, SetItem};
@@ -30,13 +31,13 @@ impl Lowering<'_> {
     }
 
     fn merge(&mut self, clause: &ast::Merge) -> Result<Clause> {
-        let (pattern, introduced) = self.merged(&clause.pattern)?;
+        let (pattern, predicate, introduced) = self.merged(&clause.pattern)?;
         let (mut on_create, mut on_match) = (Vec::new(), Vec::new());
         for action in &clause.actions {
             let items = self.set_items(&action.set_items, action.span)?;
             if action.on_match { on_match.extend(items) } else { on_create.extend(items) }
         }
-        Ok(Clause::Merge(Merge { pattern, on_create, on_match, introduced }))
+        Ok(Clause::Merge(Merge { pattern, predicate, on_create, on_match, introduced }))
     }
 
     fn delete(&mut self, clause: &ast::Delete) -> Result<Clause> {
@@ -63,11 +64,17 @@ impl Lowering<'_> {
                 let (subject, key) = self.property(property)?;
                 Ok(SetItem::Property { subject, key, value: self.expression(value)? })
             }
-            ast::SetItem::DynamicProperty { property, key, value, .. } => Ok(SetItem::Property {
-                subject: self.expression(property)?,
-                key: self.expression(key)?,
-                value: self.expression(value)?,
-            }),
+            ast::SetItem::DynamicProperty { property, key, value, .. } => {
+                let (subject, key) = (self.expression(property)?, self.expression(key)?);
+                let value = self.expression(value)?;
+                let is_list_of =
+                    |text: &str| key == Expression::List(vec![Expression::String(text.into())]);
+                let is_removal = is_list_of(dynamic_labels::REMOVED);
+                Ok(match is_removal || is_list_of(dynamic_labels::ADDED) {
+                    true => SetItem::DynamicLabels { subject, labels: value, is_removal },
+                    false => SetItem::Property { subject, key, value },
+                })
+            }
             ast::SetItem::Variable { variable, value, operator } => {
                 let (subject, value) = (self.variable(variable)?, self.expression(value)?);
                 Ok(match operator {

@@ -5,6 +5,7 @@
 //! rewriting of unsupported syntax come first.
 
 mod columns;
+mod dynamic_labels;
 mod guard;
 mod judge;
 mod lower;
@@ -160,7 +161,7 @@ fn read(
     let exported = lowered.as_ref().map_or(&[][..], |lowered| &lowered.exported);
     if let Err(found) = decypher::sema::analyze(&query)
         && let Some(first) =
-            found.errors.iter().find(|error| judge::is_for_the_text(error, exported))
+            found.errors.iter().find(|error| judge::is_for_the_text(error, source.text, exported))
     {
         return Err(judge::error(first, source));
     }

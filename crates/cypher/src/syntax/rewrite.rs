@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::dynamic_labels;
 use super::scan::{Token, TokenKind};
 
 /// A text for the parser.
@@ -32,7 +33,7 @@ pub(super) struct Edit {
 }
 
 /// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `CALL
-/// (x) { … }`, `REMOVE n[key]`, line breaks in strings and underscores in numbers.
+/// (x) { … }`, `REMOVE n[key]`, labels from expressions, line breaks in strings and underscores in numbers.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
@@ -64,6 +65,10 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> 
             scoped_call(text, tokens, index + 1, &mut edits);
         } else if token.is_word(text, "REMOVE") && !is_name_place(tokens, index) {
             super::removal::rewrite_removal(text, tokens, index, &mut edits);
+        } else if token.is_word(text, "SET") && !is_name_place(tokens, index) {
+            dynamic_labels::rewrite_set(text, tokens, index, &mut edits);
+        } else if token.is_symbol(b'$') {
+            dynamic_labels::rewrite_quantity(text, tokens, index, &mut edits);
         } else {
             literal(text, token, &mut edits);
         }
@@ -227,6 +232,19 @@ mod tests {
             "MATCH (n) REMOVE n.a SET n['b'] = null REMOVE n:C SET (n)[k] = null RETURN n"
         );
         assert_eq!(new("REMOVE n[$k]"), "SET n[$k] = null");
+        assert_eq!(
+            new("SET n:A:$(f(x)) , m.a = 1, m:B ON MATCH SET n:`a'b`&$($b||'c') RETURN n:$(x)"),
+            "SET n[['+']] = ['A', (f(x))] , m.a = 1, m:B ON MATCH SET n[['+']] = ['a\\'b', \
+             ($b+ 'c')] RETURN n:$(x)"
+        );
+        assert_eq!(
+            new("REMOVE n.a, n:A:$(x), n:B RETURN n"),
+            "REMOVE n.a SET n[['-']] = ['A', (x)] REMOVE n:B RETURN n"
+        );
+        assert_eq!(
+            new("MATCH (n:$all($all)|$any([f(x), $any])) RETURN $any"),
+            "MATCH (n:$($all)|$({any: [f(x), $any]})) RETURN $any"
+        );
         assert_eq!(new("REMOVE n.a, n:B"), "REMOVE n.a, n:B");
         assert_eq!(new("(a)-->{,3}(b)-->{ , }(c {d: 1})"), "(a)-->{0,3}(b)-->{0 , }(c {d: 1})");
         let hinted = new("MATCH (n:A) USING INDEX n:A(b) WHERE n.b = 1 USING SCAN n:A RETURN n");

@@ -3,6 +3,7 @@
 mod access;
 mod clauses;
 mod cost;
+mod dynamic_labels;
 mod graph;
 mod indexes;
 mod limits;
