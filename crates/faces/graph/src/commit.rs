@@ -6,6 +6,7 @@ use crate::fresh::{Purpose, fresh};
 use crate::run::{
     self, Begin, BegunTransaction, Results, StatementContext, Statements, TransactionEnd,
 };
+use crate::transactions::job_of;
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
 use tokio::sync::RwLockWriteGuard;
@@ -91,8 +92,7 @@ pub(crate) async fn at_once(
 ) -> Result<ExecutedStatements, Box<Problem>> {
     let purpose = if statements.write() { Purpose::Writing } else { Purpose::Reading };
     let live = fresh(face, request, purpose).await?;
-    let mut job = face.host.job(request)?;
-    job.hold(statements.parameter_bytes())?;
+    let mut job = job_of(face, request, &statements, context)?;
     if !statements.write() {
         return read(face, &live, &mut job, statements, context).await;
     }
@@ -226,6 +226,7 @@ pub(crate) async fn commit_of(
         _ => None,
     };
     let on = face.host.commit_on(request);
+    let _at_log = request.effects.go_to_log();
     let executed = live.execute(&request.effects, &[commit], None, on).await?;
     Ok(match executed.refused {
         None => {

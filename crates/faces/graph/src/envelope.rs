@@ -127,7 +127,7 @@ pub(crate) fn of_problem(problem: Box<Problem>) -> Response {
     Response::from(problem.with("results", "[]".to_owned()).with("errors", errors)).of_type(JSON)
 }
 
-fn code_of(kind: &'static Kind, retry: Retry) -> &'static str {
+pub(crate) fn code_of(kind: &'static Kind, retry: Retry) -> &'static str {
     let is = |other: &'static Kind| kind.is(other);
     match kind.status {
         _ if is(&UNAUTHENTICATED) => "Neo.ClientError.Security.Unauthorized",

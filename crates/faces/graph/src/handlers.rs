@@ -141,8 +141,8 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     };
     let opened = async {
         let lent = transactions::open(&face, &request, AccessMode::Write).await?;
-        let id = lent.id;
-        Ok((id, transactions::go_on(&face, &request, statements, lent).await?))
+        let (id, context) = (lent.id, transactions::context(&face, &request));
+        Ok((id, transactions::go_on(&face, &request, statements, &context, lent).await?))
     };
     match opened.await {
         Ok((id, continued)) => {
@@ -164,8 +164,8 @@ pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     let id = request.segment(&TRANSACTION)?;
     let continued = async {
         let lent = transactions::lend(&face, &request, &id).await?;
-        let id = lent.id;
-        Ok((id, transactions::go_on(&face, &request, statements, lent).await?))
+        let (id, context) = (lent.id, transactions::context(&face, &request));
+        Ok((id, transactions::go_on(&face, &request, statements, &context, lent).await?))
     };
     match continued.await {
         Ok((id, continued)) => Ok(face.answer_open(&request, id, &continued)),
@@ -183,8 +183,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let id = request.segment(&TRANSACTION)?;
     let committed = async {
         let lent = transactions::lend(&face, &request, &id).await?;
-        let id = lent.id;
-        Ok((id, transactions::commit(&face, &request, statements, lent).await?))
+        let (id, context) = (lent.id, transactions::context(&face, &request));
+        Ok((id, transactions::commit(&face, &request, statements, &context, lent).await?))
     };
     let (id, executed) = match committed.await {
         Ok(committed) => committed,

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod bolt;
 mod bookmarks;
 mod commit;
 mod database;
@@ -30,6 +31,7 @@ mod parameters;
 mod query;
 mod render;
 mod run;
+mod server_facts;
 mod settings;
 mod tally;
 #[cfg(test)]
@@ -38,6 +40,7 @@ mod transactions;
 mod typed_value;
 mod view;
 
+use bolt::{Bolt, BoltService};
 use database::database;
 use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
@@ -52,13 +55,14 @@ use tally::Tally;
 use view::{EVENT_TYPES, GraphView};
 use wellspring_cypher::context::Pool;
 use wellspring_cypher::{NEO4J_VERSION, PlanCache};
-use wellspring_host::declare::routes;
+use wellspring_host::declare::{Route, routes};
 use wellspring_host::http::contract::{AnsweredBy, Changes, LOCATION};
 use wellspring_host::http::declared_problems::{APPENDING, READING, VIEWING};
 use wellspring_host::http::face::{Discovered, Face, ServedRoute, Surroundings};
 use wellspring_host::http::{Host, JSON, Response};
 use wellspring_host::names::MAIN;
 use wellspring_host::node::Views;
+use wellspring_host::protocol::Protocol;
 use wellspring_host::random;
 use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
@@ -76,6 +80,8 @@ pub struct GraphFace {
     plans: PlanCache,
     open: Arc<OpenTransactions>,
     memory: Memory,
+    bolt: BoltService,
+    speaks_bolt: bool,
     /// The counters.
     tally: Tally,
     /// Random at the start.
@@ -125,6 +131,7 @@ impl Face for GraphFace {
         ("max_graph_name_bytes", wellspring_graph::limits::MAX_NAME_BYTES),
         ("max_graph_schema_items", wellspring_graph::limits::MAX_SCHEMA_ITEMS),
     ];
+    const OPERATIONS: &'static [Route] = bolt::OPERATIONS;
     const ROUTES: &'static [ServedRoute<GraphFace>] = routes! { |face| face;
         GET "/db/{log}" Named Reader database: "How much there is in a graph."
             .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
@@ -193,6 +200,8 @@ impl Face for GraphFace {
                 query_bytes: settings.graph_query_bytes,
                 pool: Pool::new(settings.graph_queries_bytes as u64),
             },
+            bolt: BoltService::new(host, GraphFace::NAME),
+            speaks_bolt: settings.bolt,
             tally: Tally::default(),
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),
@@ -206,7 +215,12 @@ impl Face for GraphFace {
     }
 
     fn figures(&self) -> Vec<Family> {
-        tally::families(self)
+        tally::families(self).into_iter().chain(self.bolt.families()).collect()
+    }
+
+    fn protocols(self: &Arc<Self>) -> Vec<Arc<dyn Protocol>> {
+        let bolt = || Arc::new(Bolt(Arc::clone(self))) as Arc<dyn Protocol>;
+        self.speaks_bolt.then(bolt).into_iter().collect()
     }
 
     fn tick(&self, _wall_us: u64) {

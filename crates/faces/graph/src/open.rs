@@ -118,6 +118,19 @@ impl OpenTransactions {
         Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
+    /// Rolls a transaction back, unless a request is using it, which will.
+    pub(crate) fn end(&self, id: &str) {
+        let Ok(id) = id.parse() else { return };
+        let mut open = self.lock();
+        let is_idle = |one: &OpenTransaction| one.transaction.is_some();
+        let ended = open.get(&id).is_some_and(is_idle).then(|| open.remove(&id)).flatten();
+        if let Some(ended) = &ended {
+            self.held_bytes.fetch_sub(ended.held_bytes, Relaxed);
+        }
+        drop(open);
+        drop(ended);
+    }
+
     /// Rolls back expired transactions.
     pub(crate) fn end_idle(&self, now_us: u64) {
         let mut ended = Vec::new();

@@ -13,11 +13,11 @@ use wellspring_cypher::context::Parameters;
 use wellspring_cypher::value::{Entries, Value};
 
 /// Overhead of any value, a list, a map, an entry of one, a string.
-const VALUE_BYTES: usize = 2 * size_of::<Value>();
-const LIST_BYTES: usize = 64;
-const MAP_BYTES: usize = 512;
-const ENTRY_BYTES: usize = 48;
-const STRING_BYTES: usize = 24;
+pub(crate) const VALUE_BYTES: usize = 2 * size_of::<Value>();
+pub(crate) const LIST_BYTES: usize = 64;
+pub(crate) const MAP_BYTES: usize = 512;
+pub(crate) const ENTRY_BYTES: usize = 48;
+pub(crate) const STRING_BYTES: usize = 24;
 
 /// The memory budget of parameters.
 pub(crate) struct ParameterRoom {
@@ -82,9 +82,14 @@ impl ParameterRoom {
         Ok(Some(parameters))
     }
 
-    fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
+    /// Takes some of it; whether there was enough.
+    pub(crate) fn charge(&self, bytes: usize) -> bool {
         self.taken.set(self.taken.get().saturating_add(bytes));
-        if self.is_exceeded() { Err(E::custom("the parameters are too large")) } else { Ok(()) }
+        !self.is_exceeded()
+    }
+
+    fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        if !self.charge(bytes) { Err(E::custom("the parameters are too large")) } else { Ok(()) }
     }
 }
 

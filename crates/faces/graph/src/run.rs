@@ -3,11 +3,12 @@
 
 use crate::body::StatementText;
 use crate::render::{Place, ResultForm};
+use crate::server_facts::ServerFacts;
 use crate::view::CommitTransaction;
 use std::sync::Arc;
 use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime, Stop};
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
-use wellspring_cypher::{Access, BuiltIn, Environment, Flow, NoServer, Plan, PlanCache, run};
+use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
 use wellspring_graph::{GraphError, Statistics, Transaction, Violation};
 use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::wire::problem::Problem;
@@ -97,6 +98,16 @@ impl Statements {
         self.ready.iter().any(|statement| statement.plan.access() > Access::Read)
     }
 
+    /// No statements.
+    pub(crate) fn none() -> Statements {
+        Statements { ready: Vec::new(), bytes: 0, fault: None }
+    }
+
+    /// The plan of the first statement.
+    pub(crate) fn first_plan(&self) -> Option<&Arc<Plan>> {
+        self.ready.first().map(|statement| &statement.plan)
+    }
+
     /// The fault of the first statement, if its text is faulty: nothing can be executed.
     pub(crate) fn first_fault(&self) -> Option<&Error> {
         self.fault.as_ref().filter(|_| self.ready.is_empty())
@@ -177,7 +188,7 @@ impl ReadyStatement {
             database: &context.database,
             time: context.time,
             seed: context.seed,
-            server: &NoServer,
+            server: &*context.server,
         };
         let begun_with = out.len();
         self.form.begin(out, self.plan.columns());
@@ -224,7 +235,7 @@ fn too_large(most: u64) -> Error {
 }
 
 /// External inputs of statements.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct StatementContext {
     /// The name of the database in ids of elements.
     pub(crate) database: Arc<str>,
@@ -232,6 +243,10 @@ pub(crate) struct StatementContext {
     pub(crate) time: StatementTime,
     /// The seed of `rand()`.
     pub(crate) seed: u64,
+    /// What they can ask of the server.
+    pub(crate) server: Arc<ServerFacts>,
+    /// When their client wants them ended, on the monotonic clock in µs.
+    pub(crate) deadline_us: Option<u64>,
 }
 
 /// What is known of the last statement that was executed, apart from its rows.

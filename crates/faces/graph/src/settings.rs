@@ -10,6 +10,9 @@ section! {
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
     /// Memory limit of all running queries and their writes together, in bytes.
     graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
+    /// Serve Bolt, the protocol of Neo4j's drivers, on the ports of HTTP.
+    [num_args = 0..=1, default_missing_value = "true"]
+    bolt: bool = "WELLSPRING_BOLT", true;
     /// Maximum number of open transactions.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
     /// Memory limit of all open transactions together, in bytes, in addition to the graphs.

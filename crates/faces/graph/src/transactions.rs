@@ -9,13 +9,14 @@ use crate::open::{BorrowedTransaction, NotOpen};
 use crate::run::{
     self, Begin, BegunTransaction, Results, StatementContext, Statements, TransactionEnd,
 };
+use crate::server_facts::ServerFacts;
 use std::sync::Arc;
 use wellspring_cypher::context::StatementTime;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::http::Request;
-use wellspring_host::http::work::Cost;
+use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::identity::Role;
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::problem::{self, Problem};
@@ -106,7 +107,31 @@ pub(crate) fn context(face: &GraphFace, request: &Request) -> StatementContext {
         database: request.log_name.as_str().into(),
         time: StatementTime { seconds, nanoseconds },
         seed: face.next_seed(),
+        server: Arc::new(ServerFacts {
+            host: Arc::clone(&face.host),
+            principal: Arc::clone(&request.principal),
+            metadata: Vec::new(),
+        }),
+        deadline_us: None,
     }
+}
+
+/// The work of statements.
+///
+/// # Errors
+/// 429; 503: no memory for their parameters.
+pub(crate) fn job_of(
+    face: &GraphFace,
+    request: &Request,
+    statements: &Statements,
+    context: &StatementContext,
+) -> Result<Job, Box<Problem>> {
+    let mut job = face.host.job(request)?;
+    job.hold(statements.parameter_bytes())?;
+    if let Some(deadline_us) = context.deadline_us {
+        job.end_at(deadline_us);
+    }
+    Ok(job)
 }
 
 /// Opens a transaction on the newest folded version.
@@ -153,14 +178,27 @@ pub(crate) async fn about_the_server(
     statements: &Arc<Statements>,
     context: &StatementContext,
 ) -> Result<Results, Box<Problem>> {
-    let mut job = face.host.job(request)?;
-    job.hold(statements.parameter_bytes())?;
+    let mut job = job_of(face, request, statements, context)?;
     let mut begin = || BegunTransaction {
         transaction: Transaction::reading(Graph::new()),
         end: TransactionEnd::KeepOpen,
     };
     let begin = Begin::Anew(&mut begin);
     Ok(run::execute(&mut job, statements, begin, context, &face.memory).await?.results)
+}
+
+/// Keeps a transaction open that was just opened; its id.
+///
+/// # Errors
+/// The open ones would exceed their memory.
+pub(crate) fn keep(
+    face: &GraphFace,
+    mut lent: BorrowedTransaction,
+) -> Result<String, TransactionRefusal> {
+    let id = lent.id.to_string();
+    let transaction = lent.take().ok_or(NotOpen::Unknown)?;
+    put_back(face, lent, transaction).map_err(|_| NotOpen::TooMany)?;
+    Ok(id)
 }
 
 /// Borrows an open transaction. That of a deleted log ends with it, even if another log has its
@@ -192,6 +230,7 @@ pub(crate) async fn go_on(
     face: &GraphFace,
     request: &Request,
     statements: Arc<Statements>,
+    context: &StatementContext,
     mut lent: BorrowedTransaction,
 ) -> Result<ContinuedTransaction, TransactionRefusal> {
     let transaction = lent.take().ok_or(NotOpen::Unknown)?;
@@ -202,12 +241,10 @@ pub(crate) async fn go_on(
     let (mut results, transaction) = if statements.is_empty() {
         (Results::of(None), Some(transaction))
     } else {
-        let context = context(face, request);
-        let mut job = face.host.job(request)?;
-        job.hold(statements.parameter_bytes())?;
+        let mut job = job_of(face, request, &statements, context)?;
         let end = TransactionEnd::KeepOpen;
         let begin = Begin::Open(BegunTransaction { transaction, end });
-        let attempt = run::execute(&mut job, &statements, begin, &context, &face.memory).await?;
+        let attempt = run::execute(&mut job, &statements, begin, context, &face.memory).await?;
         (attempt.results, attempt.transaction)
     };
     let ends_us = match transaction.map(|transaction| put_back(face, lent, transaction)) {
@@ -242,6 +279,7 @@ pub(crate) async fn commit(
     face: &GraphFace,
     request: &Request,
     statements: Arc<Statements>,
+    context: &StatementContext,
     mut lent: BorrowedTransaction,
 ) -> Result<ExecutedStatements, TransactionRefusal> {
     let transaction = lent.take().ok_or(NotOpen::Unknown)?;
@@ -256,13 +294,11 @@ pub(crate) async fn commit(
         return Err(problem::FORBIDDEN.because(detail).into());
     }
     let live = live(face, &request.log_name).await?;
-    let context = context(face, request);
-    let mut job = face.host.job(request)?;
-    job.hold(statements.parameter_bytes())?;
+    let mut job = job_of(face, request, &statements, context)?;
     // It began with a folded version, so nothing it depends on can fail.
     let end = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
     let begin = Begin::Open(BegunTransaction { transaction, end });
-    let attempt = run::execute(&mut job, &statements, begin, &context, &face.memory).await?;
+    let attempt = run::execute(&mut job, &statements, begin, context, &face.memory).await?;
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {

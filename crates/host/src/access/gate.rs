@@ -214,7 +214,7 @@ impl Gate {
     }
 
     /// Whether there is an account.
-    pub(crate) fn has_accounts(&self) -> bool {
+    pub fn has_accounts(&self) -> bool {
         if self.folded.position() == 0 {
             return false;
         }

@@ -94,6 +94,7 @@ impl OperationClient {
     }
 
     /// Performs an operation on the log of this name, or of its alias; an empty name for none.
+    /// `effects` tell what it has done so far, also if it is dropped.
     ///
     /// # Errors
     /// As for a request: 401, 403, 404, 429, 503; those of the work.
@@ -101,17 +102,43 @@ impl OperationClient {
         &mut self,
         operation: &Operation,
         log_name: &str,
+        effects: &Effects,
         work: impl AsyncFnOnce(&Request) -> Result<OperationResult<T>, Box<Problem>>,
     ) -> Result<T, Box<Problem>> {
         let (host, request) = (&*self.host, &mut *self.request);
-        let exchange = begin(host, request, operation, log_name);
-        let performed = perform(host, request, operation, work).await;
+        let exchange = begin(host, request, operation, log_name, effects);
+        let performed = match allowance::of_client(host, request) {
+            Ok(()) => perform(host, request, operation, work).await,
+            Err(problem) => Err(problem),
+        };
         end(host, request, exchange, operation, performed)
+    }
+
+    /// Does what only prepares an operation: it passes quotas and gate, and leaves no record.
+    ///
+    /// # Errors
+    /// As of [`operate`](Self::operate).
+    pub async fn prepare<T>(
+        &mut self,
+        operation: &Operation,
+        log_name: &str,
+        work: impl AsyncFnOnce(&Request) -> Result<OperationResult<T>, Box<Problem>>,
+    ) -> Result<T, Box<Problem>> {
+        let (host, request) = (&*self.host, &mut *self.request);
+        let _unrecorded = begin(host, request, operation, log_name, &Effects::default());
+        allowance::of_client(host, request)?;
+        Ok(perform(host, request, operation, work).await?.value)
     }
 }
 
-fn begin(host: &Host, request: &mut Request, operation: &Operation, log_name: &str) -> Exchange {
-    request.effects = Effects::default();
+fn begin(
+    host: &Host,
+    request: &mut Request,
+    operation: &Operation,
+    log_name: &str,
+    effects: &Effects,
+) -> Exchange {
+    request.effects = effects.clone();
     request.principal = host.access.unauthenticated();
     request.log = None;
     log_name.clone_into(&mut request.log_name);
@@ -132,13 +159,15 @@ async fn perform<T>(
     operation: &Operation,
     work: impl AsyncFnOnce(&Request) -> Result<OperationResult<T>, Box<Problem>>,
 ) -> Result<OperationResult<T>, Box<Problem>> {
-    allowance::of_client(host, request)?;
     let route = operation.entry.route;
     if let Some(log) = log_of(route, request)
         && !is_name(log)
     {
         return Err(problem::no_such_log(log));
     }
+    request.contract = &route.contract;
+    // The defaults of what a request might say.
+    request.query = route.contract.read(None)?;
     prepare(host, request, route).await?;
     let performed = work(request).await;
     performed.map_err(|problem| request.effects.refusal(problem, Repeat::Unsafe))

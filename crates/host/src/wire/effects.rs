@@ -27,10 +27,21 @@ pub enum Repeat {
 #[derive(Debug, Clone, Default)]
 pub struct Effects(Arc<EffectFlags>);
 
+/// While this lives, a step is at the log whose outcome is not known yet.
+#[derive(Debug)]
+pub struct StepAtLog(Effects);
+
+impl Drop for StepAtLog {
+    fn drop(&mut self) {
+        self.0.0.at_log.store(false, Relaxed);
+    }
+}
+
 #[derive(Debug, Default)]
 struct EffectFlags {
     begun: AtomicBool,
     key_read: AtomicBool,
+    at_log: AtomicBool,
 }
 
 /// A refused step of a request.
@@ -78,6 +89,19 @@ impl Effects {
     /// Takes note that a step has taken effect, or may have.
     pub fn begin(&self) {
         self.0.begun.store(true, Relaxed);
+    }
+
+    /// Takes note that a step goes to the log, which decides it whether or not anyone waits.
+    #[must_use]
+    pub fn go_to_log(&self) -> StepAtLog {
+        self.0.at_log.store(true, Relaxed);
+        StepAtLog(self.clone())
+    }
+
+    /// Whether a step is at the log.
+    #[must_use]
+    pub fn are_at_log(&self) -> bool {
+        self.0.at_log.load(Relaxed)
     }
 
     fn have_begun(&self) -> bool {

@@ -329,9 +329,9 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         } else {
             transactions::open(&face, &request, asked.body.mode).await?
         };
-        let id = lent.id;
+        let (id, context) = (lent.id, transactions::context(&face, &request));
         let statements = Arc::clone(&asked.statements);
-        let continued = transactions::go_on(&face, &request, statements, lent).await?;
+        let continued = transactions::go_on(&face, &request, statements, &context, lent).await?;
         let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
         let told = AnswerMembers { transaction, bookmark: None };
         Ok(face.query_answer(&asked, &continued.results, &told))
@@ -348,9 +348,9 @@ pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     let continued = async {
         let asked = QueryRequest::read(&face, &mut request).await?;
         let lent = transactions::lend(&face, &request, &id).await?;
-        let id = lent.id;
+        let (id, context) = (lent.id, transactions::context(&face, &request));
         let statements = Arc::clone(&asked.statements);
-        let continued = transactions::go_on(&face, &request, statements, lent).await?;
+        let continued = transactions::go_on(&face, &request, statements, &context, lent).await?;
         let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
         let told = AnswerMembers { transaction, bookmark: None };
         Ok(face.query_answer(&asked, &continued.results, &told))
@@ -368,12 +368,12 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         let asked = QueryRequest::read(&face, &mut request).await?;
         let lent = transactions::lend(&face, &request, &id).await?;
         let statements = Arc::clone(&asked.statements);
+        let context = transactions::context(&face, &request);
         if is_system(&request) {
-            let context = transactions::context(&face, &request);
             let about = transactions::about_the_server(&face, &request, &statements, &context);
             return Ok(face.query_answer(&asked, &about.await?, &AnswerMembers::default()));
         }
-        let executed = transactions::commit(&face, &request, statements, lent).await?;
+        let executed = transactions::commit(&face, &request, statements, &context, lent).await?;
         let ExecutedStatements { results, position } = executed;
         let told =
             AnswerMembers { bookmark: bookmark(&request, &results, position), transaction: None };

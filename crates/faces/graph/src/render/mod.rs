@@ -9,6 +9,7 @@ use crate::run::Summary;
 use serde_json::ser::{CompactFormatter, Formatter as _};
 use std::io::Write as _;
 use std::sync::Arc;
+use wellspring_bolt::{Version, begin_record, end_message};
 use wellspring_cypher::PlanStep;
 use wellspring_cypher::value::Value;
 use wellspring_graph::Statistics;
@@ -27,6 +28,8 @@ pub(crate) enum ResultForm {
     },
     /// The rows of the Query API alone.
     Rows(QueryForm),
+    /// The rows as framed messages of Bolt.
+    Records(Version),
 }
 
 /// The form of rows of the Query API.
@@ -75,6 +78,11 @@ impl ResultForm {
                 return push_row(out, row, forms, place);
             }
             ResultForm::Rows(form) => form,
+            ResultForm::Records(version) => {
+                let start = begin_record(out, row.len());
+                row.iter().for_each(|value| place.pack(out, value, version));
+                return end_message(out, start);
+            }
         };
         match form.layout {
             Layout::Lines => out.extend_from_slice(b"{\"$event\":\"Record\",\"_body\":"),

@@ -18,7 +18,7 @@ pub(crate) struct Place<'a> {
 
 impl Place<'_> {
     /// Whether the result is too long already.
-    pub(super) fn is_full(&self, out: &[u8]) -> bool {
+    pub(crate) fn is_full(&self, out: &[u8]) -> bool {
         out.len() > self.most
     }
 

@@ -49,6 +49,8 @@ pub struct Job {
     held: Charge,
     stop: StopOnDrop,
     permit: Option<Arc<Permit>>,
+    /// When its client wants it ended, on the monotonic clock.
+    deadline_us: Option<u64>,
     /// What is done, for the operator.
     subject: Arc<str>,
 }
@@ -82,12 +84,17 @@ impl Job {
         let (room, memory) = (Arc::clone(&host.work), host.body_memory.clone());
         let held = Charge::of_work();
         let (stop, subject) = (StopOnDrop::default(), Arc::default());
-        Job { room, reads, memory, held, stop, permit: None, subject }
+        Job { room, reads, memory, held, stop, permit: None, deadline_us: None, subject }
     }
 
     /// Names what is done, for the operator's log. It must not contain what clients keep secret.
     pub fn name(&mut self, subject: Arc<str>) {
         self.subject = subject;
+    }
+
+    /// Ends its work elsewhere at this time of the monotonic clock at the latest, in µs.
+    pub fn end_at(&mut self, deadline_us: u64) {
+        self.deadline_us = Some(deadline_us);
     }
 
     /// Counts `bytes` of memory for this job until it ends.
@@ -236,9 +243,13 @@ impl Job {
         limit_us: u64,
         work: impl FnOnce(Work) -> T + Send + 'static,
     ) -> Result<T, Box<Problem>> {
-        let clock = Arc::clone(&self.room.clock);
+        let (clock, deadline_us) = (Arc::clone(&self.room.clock), self.deadline_us);
         let work = move |meter: &Arc<Meter>| {
-            let budget = Work::unbounded().with_time_limit(clock, limit_us);
+            let budget = Work::unbounded().with_time_limit(Arc::clone(&clock), limit_us);
+            let budget = match deadline_us {
+                Some(deadline_us) => budget.with_deadline(clock, deadline_us),
+                None => budget,
+            };
             work(budget.with_stop(Arc::clone(&meter.stop)).giving_way_by(Arc::clone(meter) as _))
         };
         self.in_queue(queue, permit, work).await
