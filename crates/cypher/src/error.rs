@@ -137,7 +137,7 @@ details! {
     InvalidPropertyType, InvalidRelationshipPattern, InvalidUnicodeCharacter, InvalidUnicodeLiteral, LimitExceeded,
     ListElementAccessByNonInteger, MapElementAccessByNonString, MergeReadOwnWrites, MissingParameter,
     NegativeIntegerArgument, NestedAggregation, NoExpressionAlias, NoSingleRelationshipType, NoVariablesInScope,
-    NonConstantExpression, NumberOutOfRange, Overtaken, ProcedureNotFound, PropertyAccessOnNonMap, ReadOnly, RelationshipUniquenessViolation,
+    NonConstantExpression, NumberOutOfRange, Overtaken, ProcedureNotFound, PropertyAccessOnNonMap, ReadOnly, Refused, RelationshipUniquenessViolation,
     RequiresDirectedRelationship, SchemaRuleExists, SchemaRuleMissing, SchemaWithData, TimeLimit, UndefinedVariable, UnexpectedSyntax,
     UnknownFunction, Unsupported, VariableAlreadyBound, VariableTypeConflict, Defect,
 }

@@ -59,6 +59,11 @@ pub fn prepare(text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
     syntax::with_stack(deep, || {
         let (query, subqueries) = plan::compile(&statement, procedures)?;
         let needs_graph = plan::needs_graph(&statement);
+        if statement.subqueries.iter().any(|subquery| plan::writes(&subquery.query)) {
+            let message = "A subquery in an expression cannot change the graph";
+            let detail = Detail::InvalidClauseComposition;
+            return Err(Error::compile(ErrorKind::SyntaxError, detail, message));
+        }
         let (columns, access, schema) = match statement.body {
             StatementBody::Query(query) => {
                 let access = if plan::writes(&query) { Access::Write } else { Access::Read };

@@ -61,7 +61,7 @@ fn end(row: &[Value], slot: Slot) -> Result<NodeId> {
 }
 
 /// Adds the labels that a value names, each once.
-pub(super) fn add_labels(
+pub(crate) fn add_labels(
     value: &Value,
     labels: &mut Vec<Name>,
     context: &mut Context<'_>,
@@ -161,7 +161,7 @@ pub(super) fn entries_of(
 }
 
 /// Converts a value to a property, which copies a list; charged by its length.
-pub(super) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Option<Property>> {
+pub(crate) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Option<Property>> {
     context.budget.charge_steps(value.steps())?;
     to_property(value)
 }
@@ -189,7 +189,7 @@ fn add(
 }
 
 /// The graph's name for a key, if it is valid.
-pub(super) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
+pub(crate) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
     match context.transaction.name(key) {
         Name::UNKNOWN => {
             let mut error = Error::from(context.transaction.refused_name(key));

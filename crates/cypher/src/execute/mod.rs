@@ -25,6 +25,7 @@ mod trails;
 mod unwind;
 mod variable;
 
+pub(crate) use create::{add_labels, key_name, one_type, property_of};
 pub use pipeline::Flow;
 pub(crate) use result::{run_query, subquery};
 pub(crate) use schema::change_schema;

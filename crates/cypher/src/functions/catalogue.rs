@@ -131,6 +131,8 @@ static TABLES: &[(&str, &[Function])] = &[
     ("Temporal", super::moments::TIME),
     ("Spatial", super::spatial::TABLE),
     ("String", super::text::TABLE),
+    ("Vector", super::vectors::TABLE),
+    ("APOC", super::apoc::TABLE),
 ];
 
 /// By name as in the manual, which expressions use, and in lower case.

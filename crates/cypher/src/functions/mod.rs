@@ -3,6 +3,7 @@
 //! [`lookup`] finds those computed from one row, [`aggregate`] those computed from many.
 
 mod aggregation;
+mod apoc;
 mod arguments;
 mod catalogue;
 mod conversion;
@@ -12,13 +13,16 @@ mod math;
 mod moments;
 mod spatial;
 mod text;
+mod vectors;
 
 pub(crate) use aggregation::aggregates;
 pub use aggregation::{Accumulator, Aggregate, aggregate};
+pub(crate) use apoc::{apoc_type, refusal};
 pub(crate) use catalogue::listed;
 pub use catalogue::{Function, functions, lookup};
 pub use entity::properties;
 pub use lists::{Range, range_of};
+pub(crate) use vectors::vector;
 
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Value;

@@ -20,8 +20,14 @@ pub(super) struct BuiltInProcedure {
 }
 
 /// The tables of procedures, one for each category.
-static TABLES: &[&[BuiltInProcedure]] =
-    &[super::graph_names::TABLE, super::schema_items::TABLE, super::server_facts::TABLE];
+static TABLES: &[&[BuiltInProcedure]] = &[
+    super::apoc_schema::TABLE,
+    super::changes::TABLE,
+    super::graph_names::TABLE,
+    super::meta::TABLE,
+    super::schema_items::TABLE,
+    super::server_facts::TABLE,
+];
 
 /// All procedures that can be called by name, sorted.
 pub(super) fn listed() -> Vec<&'static BuiltInProcedure> {

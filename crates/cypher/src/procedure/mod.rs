@@ -1,11 +1,15 @@
 //! Procedures: the targets of `CALL`.
 
+mod apoc_schema;
 mod built_in;
+mod changes;
 mod graph_names;
+mod meta;
 mod schema_items;
 mod server_facts;
 mod shown;
 mod signature;
+mod survey;
 
 pub use built_in::BuiltIn;
 pub(crate) use shown::{SHOWN, Shown};

@@ -7,6 +7,7 @@ mod dynamic_labels;
 mod graph;
 mod indexes;
 mod limits;
+mod procedures;
 mod reachability;
 mod reports;
 mod serial;
