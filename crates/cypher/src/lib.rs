@@ -25,6 +25,6 @@ pub use plan::PlanStep;
 pub use procedure::{
     Argument, ArgumentType, BuiltIn, Mode, NEO4J_VERSION, Procedure, Procedures, Rows,
 };
-pub use server::{Account, Database, NoServer, Server};
+pub use server::{Account, Database, EventSink, EventsWanted, LogEvent, NoServer, Server};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
 pub use syntax::count_tokens;

@@ -1,9 +1,11 @@
 //! What statements can ask of the server around the graph.
 
+use crate::error::Result;
 use crate::value::Value;
 use std::sync::Arc;
 
-/// What statements can ask of the server around the graph. It answers from memory.
+/// What statements can ask of the server around the graph. It answers from memory, except for
+/// events.
 pub trait Server: Sync {
     /// The databases that the account may read, by name.
     fn databases(&self) -> Vec<Database> {
@@ -19,6 +21,69 @@ pub trait Server: Sync {
     fn transaction_metadata(&self) -> Vec<(Arc<str>, Value)> {
         Vec::new()
     }
+
+    /// Passes the wanted events of a log to the sink, in order, as they are on the disk now. Reads
+    /// the disk, which the statement has charged for.
+    ///
+    /// # Errors
+    /// Those of the sink; events that cannot be read.
+    fn events(&self, wanted: &EventsWanted, sink: &mut dyn EventSink) -> Result<()> {
+        let _ = (wanted, sink);
+        Ok(())
+    }
+}
+
+/// Which events of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventsWanted {
+    /// The database, which is the log's name.
+    pub database: Arc<str>,
+    /// They have one of these types; any if empty.
+    pub types: Vec<Arc<str>>,
+    /// They have all of these tags.
+    pub tags: Vec<Arc<str>>,
+    /// They come after this position.
+    pub after: u64,
+    /// They are not beyond this position.
+    pub until: Option<u64>,
+    /// The most of them.
+    pub limit: u64,
+}
+
+/// An event of a log.
+#[derive(Debug, Clone)]
+pub struct LogEvent {
+    /// Its position.
+    pub position: u64,
+    /// Its type.
+    pub kind: Arc<str>,
+    /// Its tags.
+    pub tags: Vec<Arc<str>>,
+    /// Its data: JSON as values, or bytes.
+    pub data: Value,
+    /// When it was recorded, in µs since 1970 UTC.
+    pub recorded_us: u64,
+}
+
+/// Takes events, and what it costs to find them.
+pub trait EventSink {
+    /// Charges for a search.
+    ///
+    /// # Errors
+    /// The statement must end.
+    fn searched(&mut self, steps: u64) -> Result<()>;
+
+    /// Charges for memory that the parsing of an event takes for a moment.
+    ///
+    /// # Errors
+    /// There is not enough of it.
+    fn parsing(&mut self, bytes: u64) -> Result<()>;
+
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn event(&mut self, event: LogEvent) -> Result<()>;
 }
 
 /// A database, as far as lists of databases show it.

@@ -23,6 +23,7 @@ pub(super) struct BuiltInProcedure {
 static TABLES: &[&[BuiltInProcedure]] = &[
     super::apoc_schema::TABLE,
     super::changes::TABLE,
+    super::events::TABLE,
     super::graph_names::TABLE,
     super::meta::TABLE,
     super::schema_items::TABLE,

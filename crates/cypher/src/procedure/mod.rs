@@ -3,6 +3,7 @@
 mod apoc_schema;
 mod built_in;
 mod changes;
+mod events;
 mod graph_names;
 mod meta;
 mod schema_items;

@@ -325,9 +325,9 @@ fn all_functions(which: &Value, context: &mut Context<'_>) -> Result<Rows> {
     all.sort_unstable_by_key(|function| function.0);
     context.budget.charge_steps((all.len() * FUNCTION_COLUMNS.len()) as u64)?;
     let row = |(name, category, least, most, is_aggregating): (&str, &str, usize, usize, bool)| {
-        let arguments = (1..=most.min(least + 3)).map(|number| match number > least {
-            false => format!("input{number} :: ANY"),
-            true => format!("input{number} = null :: ANY"),
+        let arguments = (1..=most.min(least + 3)).map(|number| {
+            let default = if number > least { " = null" } else { "" };
+            format!("input{number}{default} :: ANY")
         });
         let arguments = arguments.collect::<Vec<_>>().join(", ");
         vec![

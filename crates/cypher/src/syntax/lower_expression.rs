@@ -33,7 +33,7 @@ impl Lowering<'_> {
                 let base = self.expression(base)?;
                 Expression::Property(Box::new(base), property.name.name.as_str().into())
             }
-            Tree::NodeLabels { base, labels, span } => self.has_labels(base, labels, *span)?,
+            Tree::NodeLabels { base, labels, .. } => self.has_labels(base, labels)?,
             Tree::BinaryOp { op, lhs, rhs, .. } => self.binary(*op, lhs, rhs)?,
             Tree::UnaryOp { op, operand, .. } => self.unary(*op, operand)?,
             Tree::Comparison { lhs, operators, .. } => self.comparison(lhs, operators)?,
@@ -142,10 +142,9 @@ impl Lowering<'_> {
         &mut self,
         base: &Tree,
         labels: &[decypher::ast::pattern::LabelExpression],
-        span: Span,
     ) -> Result<Expression> {
         let subject = self.expression(base)?;
-        let conditions = labels.iter().map(|label| self.label_condition(label, &subject, span));
+        let conditions = labels.iter().map(|label| self.label_condition(label, &subject));
         Ok(all_of(conditions.collect::<Result<_>>()?).unwrap_or(Expression::Boolean(true)))
     }
 

@@ -195,7 +195,7 @@ impl Lowering<'_> {
         let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced)?;
         let labels = match created {
             Some(created) => created,
-            None => self.labels(&node.labels, false, slot, node.span)?,
+            None => self.labels(&node.labels, false, slot)?,
         };
         usage.search(slot, &labels.created);
         let condition = self.inline_condition(node.span, labels.condition)?;
@@ -221,7 +221,7 @@ impl Lowering<'_> {
         let has_name = variable.is_some();
         let types = match created {
             Some(created) => created,
-            None => self.labels(types, true, slot, relationship.span)?,
+            None => self.labels(types, true, slot)?,
         };
         usage.search(slot, &types.created);
         if !matches!(usage, Use::Matched(_)) && types.plain.len() + types.created.len() != 1 {
@@ -353,7 +353,6 @@ impl Lowering<'_> {
         labels: &[ast::LabelExpression],
         types: bool,
         slot: Slot,
-        span: Span,
     ) -> Result<Labels> {
         let mut plain = Vec::new();
         let mut conditions = Vec::new();
@@ -361,11 +360,7 @@ impl Lowering<'_> {
             let before = plain.len();
             if !collect_plain(expression, types, &mut plain) {
                 plain.truncate(before);
-                conditions.push(self.label_condition(
-                    expression,
-                    &Expression::Variable(slot),
-                    span,
-                )?);
+                conditions.push(self.label_condition(expression, &Expression::Variable(slot))?);
             }
         }
         Ok(Labels { plain, created: Vec::new(), condition: all_of(conditions) })
@@ -376,11 +371,10 @@ impl Lowering<'_> {
         &mut self,
         expression: &ast::LabelExpression,
         subject: &Expression,
-        span: Span,
     ) -> Result<Expression> {
         let mut both = |operator, lhs: &_, rhs: &_| -> Result<Expression> {
-            let lhs = self.label_condition(lhs, subject, span)?;
-            let rhs = self.label_condition(rhs, subject, span)?;
+            let lhs = self.label_condition(lhs, subject)?;
+            let rhs = self.label_condition(rhs, subject)?;
             Ok(Expression::Binary(operator, Box::new(lhs), Box::new(rhs)))
         };
         match expression {
@@ -390,9 +384,9 @@ impl Lowering<'_> {
             }
             ast::LabelExpression::And { lhs, rhs, .. } => both(BinaryOperator::And, lhs, rhs),
             ast::LabelExpression::Or { lhs, rhs, .. } => both(BinaryOperator::Or, lhs, rhs),
-            ast::LabelExpression::Group { inner, .. } => self.label_condition(inner, subject, span),
+            ast::LabelExpression::Group { inner, .. } => self.label_condition(inner, subject),
             ast::LabelExpression::Not { inner, .. } => {
-                let inner = self.label_condition(inner, subject, span)?;
+                let inner = self.label_condition(inner, subject)?;
                 Ok(Expression::Unary(UnaryOperator::Not, Box::new(inner)))
             }
             ast::LabelExpression::Wildcard { .. } => {

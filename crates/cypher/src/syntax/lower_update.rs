@@ -70,9 +70,10 @@ impl Lowering<'_> {
                 let is_list_of =
                     |text: &str| key == Expression::List(vec![Expression::String(text.into())]);
                 let is_removal = is_list_of(dynamic_labels::REMOVED);
-                Ok(match is_removal || is_list_of(dynamic_labels::ADDED) {
-                    true => SetItem::DynamicLabels { subject, labels: value, is_removal },
-                    false => SetItem::Property { subject, key, value },
+                Ok(if is_removal || is_list_of(dynamic_labels::ADDED) {
+                    SetItem::DynamicLabels { subject, labels: value, is_removal }
+                } else {
+                    SetItem::Property { subject, key, value }
                 })
             }
             ast::SetItem::Variable { variable, value, operator } => {

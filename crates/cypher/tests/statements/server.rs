@@ -2,8 +2,10 @@
 
 use crate::graph::TestGraph;
 use std::sync::Arc;
+use wellspring_cypher::context::Budget;
+use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{Account, Database, Server};
+use wellspring_cypher::{Account, Database, EventSink, EventsWanted, LogEvent, Server};
 
 /// A server with two databases and `system`.
 struct TestServer;
@@ -31,6 +33,24 @@ impl Server for TestServer {
 
     fn account(&self) -> Option<Account> {
         Some(Account { name: "ann".into(), roles: vec!["reader".into()] })
+    }
+
+    fn events(&self, wanted: &EventsWanted, sink: &mut dyn EventSink) -> Result<(), Error> {
+        assert_eq!(&*wanted.database, "test");
+        for position in 1..=5_u64 {
+            sink.searched(1)?;
+            if position <= wanted.after || wanted.until.is_some_and(|until| position > until) {
+                continue;
+            }
+            sink.event(LogEvent {
+                position,
+                kind: wanted.types.join("|").as_str().into(),
+                tags: wanted.tags.clone(),
+                data: Value::map([("n".into(), Value::Integer(position as i64 * 10))]),
+                recorded_us: 1_700_000_000_000_001,
+            })?;
+        }
+        sink.parsing(wanted.limit)
     }
 
     fn transaction_metadata(&self) -> Vec<(Arc<str>, Value)> {
@@ -191,4 +211,28 @@ fn statements_that_create_schema_items_create_them_again() {
     assert_eq!(again.run(all).rows, graph.run(all).rows);
     let all = "SHOW CONSTRAINTS YIELD *";
     assert_eq!(again.run(all).rows, graph.run(all).rows);
+}
+
+#[test]
+fn events_are_joined_with_the_graph() {
+    let mut graph = graph();
+    graph.run("CREATE (:N {n: 30, name: 'thirty'}), (:N {n: 40, name: 'forty'})");
+    let joined = "CALL wellspring.events({types: ['A', 'B'], tags: ['t'], after: 1, until: 3}) \
+         YIELD position, type, tags, data, recordedAt \
+         MATCH (n:N {n: data.n}) RETURN n.name, position, type, tags, toString(recordedAt)";
+    assert_eq!(
+        graph.run(joined).rows,
+        [["thirty", "3", "A|B", "[t]", "2023-11-14T22:13:20.000001Z"]]
+    );
+    assert_eq!(graph.run("CALL wellspring.events()").rows.len(), 5);
+    assert_eq!(graph.column("CALL wellspring.events({types: 'A', tags: null}) YIELD type")[0], "A");
+    for wrong in
+        ["{limit: 10001}", "{limit: -1}", "{after: 'x'}", "{types: [1]}", "{tag: 'x'}", "5"]
+    {
+        let error = graph.attempt(&format!("CALL wellspring.events({wrong})")).unwrap_err();
+        assert!(error.code().starts_with("Neo.ClientError.Statement."), "{wrong}: {error}");
+    }
+    // Nothing is read where statements must be short.
+    let budget = Budget::new(1 << 16, 1 << 20, || None);
+    assert!(graph.attempt_within("CALL wellspring.events()", budget).is_err());
 }
