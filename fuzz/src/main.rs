@@ -32,6 +32,9 @@ targets! {
     answers
     append_body
     backup
+    bolt_handshake
+    bolt_packstream
+    bolt_session
     catalogue
     credentials
     cypher
