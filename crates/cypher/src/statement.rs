@@ -166,7 +166,7 @@ pub fn run(
     }
     syntax::with_stack(plan.deep, || {
         if let Some(change) = &plan.body.schema {
-            execute::change_schema(change, transaction)?;
+            execute::change_schema(change, environment.parameters, transaction)?;
         }
         if let Some(query) = &plan.body.query {
             run_query(plan, query, transaction, environment, budget, rows)?;

@@ -51,17 +51,22 @@ impl Graph {
     pub(crate) fn schema_lines(&self) -> impl Iterator<Item = String> {
         self.schema().map(|item| {
             let kind = match item.kind {
-                SchemaKind::Range => "range",
-                SchemaKind::Unique => "unique",
-                SchemaKind::Exists => "exists",
-                SchemaKind::Key => "key",
+                SchemaKind::Range => "range".to_owned(),
+                SchemaKind::Unique => "unique".to_owned(),
+                SchemaKind::Exists => "exists".to_owned(),
+                SchemaKind::Key => "key".to_owned(),
+                SchemaKind::Vector(settings) => format!("{settings:?}"),
+                SchemaKind::Fulltext => "fulltext".to_owned(),
             };
-            let (on, name) = match item.subject {
-                SchemaSubject::Label(name) => ("node", name),
-                SchemaSubject::Type(name) => ("rel", name),
+            let on = match item.subject {
+                SchemaSubject::Label(_) => "node",
+                SchemaSubject::Type(_) => "rel",
             };
-            let mut line = format!("schema {:?} {kind} {on} :", item.name);
-            put_text(&mut line, &self.text(name));
+            let mut line = format!("schema {:?} {kind} {on}", item.name);
+            for name in item.subjects() {
+                line.push_str(" :");
+                put_text(&mut line, &self.text(name));
+            }
             for key in &item.keys {
                 _ = write!(line, " {:?}", self.text(*key));
             }

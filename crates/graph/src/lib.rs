@@ -42,7 +42,7 @@ pub use fault::{GraphError, SnapshotFault, Violation};
 pub use fold::{Adoption, FoldStep, GraphFold};
 pub use graph::{
     Adjacent, Graph, Progress, Relationship, SchemaDefinition, SchemaKind, SchemaSubject,
-    VersionStamp,
+    Similarity, VectorSettings, VersionStamp,
 };
 pub use id::{Entity, NodeId, RelationshipId};
 pub use names::{Name, is_name};

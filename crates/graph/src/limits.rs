@@ -19,6 +19,8 @@ pub const MAX_ID_PASSED: u64 = 1 << 46;
 pub const MAX_ID_LEAP: u64 = 1 << 20;
 /// Maximum number of keys of an index or constraint.
 pub const MAX_INDEX_KEYS: usize = 8;
+/// Maximum length of the vectors of an index.
+pub const MAX_DIMENSIONS: u16 = 4_096;
 /// Maximum number of indexes and constraints of a graph.
 pub const MAX_SCHEMA_ITEMS: usize = 1_000;
 /// Maximum number of entries of a kind in a footprint before it becomes coarser.

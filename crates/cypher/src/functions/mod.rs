@@ -22,7 +22,7 @@ pub(crate) use catalogue::listed;
 pub use catalogue::{Function, functions, lookup};
 pub use entity::properties;
 pub use lists::{Range, range_of};
-pub(crate) use vectors::vector;
+pub(crate) use vectors::{cosine, euclidean, vector};
 
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Value;

@@ -24,6 +24,6 @@ pub use pattern::{
 };
 pub use projection::{Aggregate, Projection, ProjectionItem, SortKey};
 pub use query::{Query, SingleQuery, Statement, StatementBody, Subquery, SubqueryKind};
-pub use schema::{SchemaChange, SchemaKind, SchemaTarget};
+pub use schema::{SchemaChange, SchemaCreation, SchemaKind, SchemaTarget, SchemaValue};
 pub use slots::{for_each_child, for_each_slot, replace_all};
 pub use value_type::{BaseType, TypeAlternative, ValueType};

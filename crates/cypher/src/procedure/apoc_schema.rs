@@ -88,10 +88,12 @@ fn schema_of_nodes(context: &mut Context<'_>) -> Result<Rows> {
             SchemaKind::Unique => "UNIQUENESS",
             SchemaKind::Exists => "NODE_PROPERTY_EXISTENCE",
             SchemaKind::Key => "NODE_KEY",
+            SchemaKind::Vector(_) => "VECTOR",
+            SchemaKind::Fulltext => "FULLTEXT",
         };
         let label = Value::String(Arc::clone(&item.subject));
         let (size, selectivity) = match item.definition.kind {
-            SchemaKind::Exists => (0, 0.0),
+            SchemaKind::Exists | SchemaKind::Vector(_) | SchemaKind::Fulltext => (0, 0.0),
             _ => selectivity(&item.definition, context)?,
         };
         let name = item_name(&item);
@@ -158,6 +160,8 @@ fn schema_of_relationships(context: &mut Context<'_>) -> Result<Rows> {
             SchemaKind::Unique => "RELATIONSHIP_UNIQUENESS",
             SchemaKind::Exists => "RELATIONSHIP_PROPERTY_EXISTENCE",
             SchemaKind::Key => "RELATIONSHIP_KEY",
+            SchemaKind::Vector(_) => "VECTOR",
+            SchemaKind::Fulltext => "FULLTEXT",
         };
         rows.push(vec![
             Value::string(item_name(&item)),

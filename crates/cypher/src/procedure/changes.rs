@@ -121,7 +121,7 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[
 ];
 
 /// The arguments one by one; optional ones were filled up with null.
-fn parts<const N: usize>(arguments: &[Value]) -> Result<&[Value; N]> {
+pub(super) fn parts<const N: usize>(arguments: &[Value]) -> Result<&[Value; N]> {
     arguments.first_chunk().ok_or_else(|| Error::defect("an argument is missing"))
 }
 

@@ -7,10 +7,12 @@ mod events;
 mod graph_names;
 mod meta;
 mod schema_items;
+mod search_index;
 mod server_facts;
 mod shown;
 mod signature;
 mod survey;
+mod vector_search;
 
 pub use built_in::BuiltIn;
 pub(crate) use shown::{SHOWN, Shown};

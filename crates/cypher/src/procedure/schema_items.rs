@@ -7,7 +7,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::value::Value;
 use std::sync::Arc;
-use wellspring_graph::{SchemaDefinition, SchemaKind, SchemaSubject, Transaction};
+use wellspring_graph::{
+    SchemaDefinition, SchemaKind, SchemaSubject, Similarity, Transaction, VectorSettings,
+};
 
 pub(super) static TABLE: &[BuiltInProcedure] = &[
     BuiltInProcedure {
@@ -137,65 +139,104 @@ impl ShownItem<'_> {
 
     /// `NODE` or `RELATIONSHIP`, the label or type, and the keys.
     fn about(&self) -> [Value; 3] {
-        let (entity, subject) = match self.definition.subject {
-            SchemaSubject::Label(label) => ("NODE", label),
-            SchemaSubject::Type(name) => ("RELATIONSHIP", name),
+        let entity = match self.definition.subject {
+            SchemaSubject::Label(_) => "NODE",
+            SchemaSubject::Type(_) => "RELATIONSHIP",
         };
-        let texts = |names: &[_]| {
-            let texts = names.iter().map(|name| Value::String(self.transaction.text(*name)));
-            Value::list(texts.collect())
-        };
-        [Value::string(entity), texts(&[subject]), texts(&self.definition.keys)]
+        let text = |name| Value::String(self.transaction.text(name));
+        let subjects = self.definition.subjects().map(text);
+        let keys = self.definition.keys.iter().copied().map(text);
+        [Value::string(entity), Value::list(subjects.collect()), Value::list(keys.collect())]
     }
 
     /// A statement that creates the item again.
     fn statement(&self) -> Value {
         let quoted = |text: &str| format!("`{}`", text.replace('`', "``"));
         let name = quoted(&self.definition.name);
-        let (entity, subject) = match self.definition.subject {
-            SchemaSubject::Label(label) => ("n", label),
-            SchemaSubject::Type(name) => ("r", name),
-        };
-        let subject = quoted(&self.transaction.text(subject));
-        let pattern = match self.definition.subject {
-            SchemaSubject::Label(_) => format!("(n:{subject})"),
-            SchemaSubject::Type(_) => format!("()-[r:{subject}]-()"),
+        let subjects = self.definition.subjects().map(|name| quoted(&self.transaction.text(name)));
+        let subjects = subjects.collect::<Vec<_>>().join("|");
+        let (entity, pattern) = match self.definition.subject {
+            SchemaSubject::Label(_) => ("n", format!("(n:{subjects})")),
+            SchemaSubject::Type(_) => ("r", format!("()-[r:{subjects}]-()")),
         };
         let keys = self.definition.keys.iter();
         let keys = keys.map(|key| format!("{entity}.{}", quoted(&self.transaction.text(*key))));
         let keys = keys.collect::<Vec<_>>().join(", ");
-        let required = match (self.definition.kind, self.definition.subject) {
-            (SchemaKind::Range, _) => {
-                let statement = format!("CREATE RANGE INDEX {name} FOR {pattern} ON ({keys})");
-                return Value::string(statement);
-            }
-            (SchemaKind::Unique, _) => "UNIQUE",
-            (SchemaKind::Exists, _) => "NOT NULL",
-            (SchemaKind::Key, SchemaSubject::Label(_)) => "NODE KEY",
-            (SchemaKind::Key, SchemaSubject::Type(_)) => "RELATIONSHIP KEY",
+        let constraint = |required| {
+            format!("CREATE CONSTRAINT {name} FOR {pattern} REQUIRE ({keys}) IS {required}")
         };
-        Value::string(format!(
-            "CREATE CONSTRAINT {name} FOR {pattern} REQUIRE ({keys}) IS {required}"
-        ))
+        Value::string(match (self.definition.kind, self.definition.subject) {
+            (SchemaKind::Range, _) => {
+                format!("CREATE RANGE INDEX {name} FOR {pattern} ON ({keys})")
+            }
+            (SchemaKind::Fulltext, _) => {
+                format!("CREATE FULLTEXT INDEX {name} FOR {pattern} ON EACH [{keys}]")
+            }
+            (SchemaKind::Vector(settings), _) => {
+                let settings = vector_settings(settings);
+                let settings = settings.iter().map(|(name, value)| format!("`{name}`: {value}"));
+                let settings = settings.collect::<Vec<_>>().join(", ");
+                format!(
+                    "CREATE VECTOR INDEX {name} FOR {pattern} ON ({keys}) \
+                     OPTIONS {{indexConfig: {{{settings}}}}}"
+                )
+            }
+            (SchemaKind::Unique, _) => constraint("UNIQUE"),
+            (SchemaKind::Exists, _) => constraint("NOT NULL"),
+            (SchemaKind::Key, SchemaSubject::Label(_)) => constraint("NODE KEY"),
+            (SchemaKind::Key, SchemaSubject::Type(_)) => constraint("RELATIONSHIP KEY"),
+        })
     }
 }
 
-/// The options of an index: a provider without settings.
-fn options(provider: &str) -> Value {
+/// The settings of an index of vectors, with values as in a statement.
+fn vector_settings(settings: VectorSettings) -> Vec<(&'static str, String)> {
+    let similarity = match settings.similarity {
+        Similarity::Cosine => "'COSINE'",
+        Similarity::Euclidean => "'EUCLIDEAN'",
+    };
+    let mut all = vec![("vector.similarity_function", similarity.to_owned())];
+    if settings.dimensions > 0 {
+        all.push(("vector.dimensions", settings.dimensions.to_string()));
+    }
+    all
+}
+
+/// The type, the provider and the settings of an index.
+fn index_type(kind: SchemaKind) -> (&'static str, &'static str, Value) {
+    match kind {
+        SchemaKind::Vector(settings) => {
+            let entries = vector_settings(settings).into_iter().map(|(name, value)| {
+                let number = value.parse().map(Value::Integer);
+                (name.into(), number.unwrap_or_else(|_| Value::string(value.trim_matches('\''))))
+            });
+            ("VECTOR", "vector-2.0", Value::map(entries))
+        }
+        SchemaKind::Fulltext => {
+            let analyzer = Value::string("standard-no-stop-words");
+            let settings = Value::map([("fulltext.analyzer".into(), analyzer)]);
+            ("FULLTEXT", "fulltext-1.0", settings)
+        }
+        _ => ("RANGE", "range-1.0", Value::map([])),
+    }
+}
+
+/// The options of an index.
+fn options(provider: &str, settings: Value) -> Value {
     Value::map([
-        ("indexConfig".into(), Value::map([])),
+        ("indexConfig".into(), settings),
         ("indexProvider".into(), Value::string(provider)),
     ])
 }
 
-/// A row of [`INDEX_COLUMNS`], if the item has an index. Uses are not counted.
+/// A row of [`INDEX_COLUMNS`], if the item is or has an index. Uses are not counted.
 fn index_row(item: &ShownItem<'_>) -> Option<(&'static str, Vec<Value>)> {
-    if !item.definition.kind.is_indexed() {
+    if item.definition.kind == SchemaKind::Exists {
         return None;
     }
     let owner = if item.definition.kind.is_constraint() { item.name() } else { Value::Null };
     let [entity, subject, keys] = item.about();
-    let (kind, provider) = ("RANGE", "range-1.0");
+    let (kind, provider, settings) = index_type(item.definition.kind);
     let row = vec![
         item.id(),
         item.name(),
@@ -210,7 +251,7 @@ fn index_row(item: &ShownItem<'_>) -> Option<(&'static str, Vec<Value>)> {
         Value::Null,
         Value::Null,
         Value::Null,
-        options(provider),
+        options(provider, settings),
         Value::string(""),
         item.statement(),
     ];
@@ -220,7 +261,7 @@ fn index_row(item: &ShownItem<'_>) -> Option<(&'static str, Vec<Value>)> {
 /// A row of [`CONSTRAINT_COLUMNS`], if the item is a constraint.
 fn constraint_row(item: &ShownItem<'_>) -> Option<(&'static str, Vec<Value>)> {
     let kind = match (item.definition.kind, item.definition.subject) {
-        (SchemaKind::Range, _) => return None,
+        (SchemaKind::Range | SchemaKind::Vector(_) | SchemaKind::Fulltext, _) => return None,
         (SchemaKind::Unique, SchemaSubject::Label(_)) => "UNIQUENESS",
         (SchemaKind::Unique, SchemaSubject::Type(_)) => "RELATIONSHIP_UNIQUENESS",
         (SchemaKind::Exists, SchemaSubject::Label(_)) => "NODE_PROPERTY_EXISTENCE",
@@ -239,7 +280,7 @@ fn constraint_row(item: &ShownItem<'_>) -> Option<(&'static str, Vec<Value>)> {
         keys,
         if is_indexed { item.name() } else { Value::Null },
         Value::Null,
-        if is_indexed { options("range-1.0") } else { Value::Null },
+        if is_indexed { options("range-1.0", Value::map([])) } else { Value::Null },
         item.statement(),
     ];
     Some((kind, row))

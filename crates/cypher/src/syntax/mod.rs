@@ -78,9 +78,10 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<ParsedSta
     };
     let explain = rewritten.explain;
     if let Some(change) = schema::schema_change(&Source::of(text), command)? {
+        let parameters = schema::parameters(&change);
         let body = StatementBody::Schema(change);
         let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
-        return Ok(ParsedStatement { statement, parameters: Vec::new(), deep: false });
+        return Ok(ParsedStatement { statement, parameters, deep: false });
     }
     let lower::LoweredStatement { statement, parameters, .. } = stacker::grow(DEEP_STACK, || {
         // The parser is young. A text that makes it panic is refused without affecting other

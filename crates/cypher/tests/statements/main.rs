@@ -15,3 +15,4 @@ mod server;
 mod soup;
 mod types;
 mod value_joins;
+mod vector_search;

@@ -6,7 +6,7 @@ use super::{
     ChangeFault, ChangeSet, CommittedChanges, NodeChange, PropertyChanges, RelationshipChange,
 };
 use crate::footprint::Footprint;
-use crate::graph::{Graph, SchemaSubject};
+use crate::graph::Graph;
 use crate::names::Name;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,8 +96,7 @@ impl ChangeSet {
             }
         }
         for item in &self.created_items {
-            let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = item.subject;
-            keys_of(&[], &[subject]);
+            keys_of(&[], &item.subjects().collect::<Vec<_>>());
             keys_of(&[], &item.keys);
         }
     }

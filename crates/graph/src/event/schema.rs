@@ -11,17 +11,25 @@ use super::value::put_text;
 use super::{EventFault, GRAPH_SCHEMA_CHANGED, MAX_PROPERTY_BYTES, MAX_TAGS, fault};
 use crate::change::ChangeSet;
 use crate::fault::Violation;
-use crate::graph::{Graph, SchemaDefinition, SchemaKind, SchemaSubject};
+use crate::graph::{
+    Graph, SchemaDefinition, SchemaKind, SchemaSubject, Similarity, VectorSettings,
+};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use wellspring_types::Event;
 
-const KINDS: [(&str, SchemaKind); 4] = [
+/// The kinds without settings.
+const KINDS: [(&str, SchemaKind); 5] = [
     ("range", SchemaKind::Range),
     ("unique", SchemaKind::Unique),
     ("exists", SchemaKind::Exists),
     ("key", SchemaKind::Key),
+    ("fulltext", SchemaKind::Fulltext),
 ];
+/// The kind with settings.
+const VECTOR: &str = "vector";
+const SIMILARITIES: [(&str, Similarity); 2] =
+    [("cosine", Similarity::Cosine), ("euclidean", Similarity::Euclidean)];
 
 fn put_names<'a>(out: &mut String, names: impl Iterator<Item = &'a str>) {
     out.push('[');
@@ -37,13 +45,24 @@ fn put_names<'a>(out: &mut String, names: impl Iterator<Item = &'a str>) {
 fn put_definition(out: &mut String, names: &Graph, definition: &SchemaDefinition) {
     out.push_str("{\"name\":");
     put_text(out, &definition.name);
-    let kind = KINDS.iter().find(|(_, kind)| *kind == definition.kind).map_or("", |(name, _)| name);
-    let (on, subject) = match definition.subject {
-        SchemaSubject::Label(label) => ("node", label),
-        SchemaSubject::Type(name) => ("rel", name),
+    let kind = KINDS.iter().find(|(_, kind)| *kind == definition.kind);
+    let kind = kind.map_or(VECTOR, |(name, _)| name);
+    let on = match definition.subject {
+        SchemaSubject::Label(_) => "node",
+        SchemaSubject::Type(_) => "rel",
     };
-    _ = write!(out, ",\"kind\":\"{kind}\",\"on\":\"{on}\",\"labels\":");
-    put_names(out, std::iter::once(&*names.text(subject)));
+    _ = write!(out, ",\"kind\":\"{kind}\",\"on\":\"{on}\"");
+    if let SchemaKind::Vector(settings) = definition.kind {
+        let same = SIMILARITIES.iter().find(|(_, known)| *known == settings.similarity);
+        let similarity = same.map_or("", |(name, _)| name);
+        if settings.dimensions > 0 {
+            _ = write!(out, ",\"dimensions\":{}", settings.dimensions);
+        }
+        _ = write!(out, ",\"similarity\":\"{similarity}\"");
+    }
+    out.push_str(",\"labels\":");
+    let subjects: Vec<_> = definition.subjects().map(|name| names.text(name)).collect();
+    put_names(out, subjects.iter().map(|name| &**name));
     out.push_str(",\"keys\":");
     let keys: Vec<_> = definition.keys.iter().map(|key| names.text(*key)).collect();
     put_names(out, keys.iter().map(|key| &**key));
@@ -65,9 +84,12 @@ pub(super) fn encode_schema(base: &Graph, changes: &ChangeSet) -> Result<Vec<Eve
     let known = base.schema().filter(|item| changes.dropped_items.contains(&item.name));
     let tags: BTreeSet<Tag> = known
         .chain(&changes.created_items)
-        .map(|definition| match definition.subject {
-            SchemaSubject::Label(label) => Tag::Label(label),
-            SchemaSubject::Type(name) => Tag::Type(name),
+        .flat_map(|definition| {
+            let tag = match definition.subject {
+                SchemaSubject::Label(_) => Tag::Label,
+                SchemaSubject::Type(_) => Tag::Type,
+            };
+            definition.subjects().map(tag)
         })
         .collect();
     if json.len() > MAX_PROPERTY_BYTES || tags.len() > MAX_TAGS {
@@ -110,26 +132,45 @@ pub(crate) fn decode_schema(names: &Graph, data: &[u8]) -> Result<ChangeSet, Eve
 fn read_definition(names: &Graph, json: &mut Json<'_>) -> Result<SchemaDefinition, EventFault> {
     let (mut name, mut kind, mut on) = (None, None, None);
     let (mut labels, mut keys) = (None, None);
+    let (mut dimensions, mut similarity) = (None, None);
     json.object(|json, field| match field {
         "name" => once(&mut name, field, json.text()?.into_owned()),
         "kind" => once(&mut kind, field, json.text()?.into_owned()),
         "on" => once(&mut on, field, json.text()?.into_owned()),
         "labels" => once(&mut labels, field, read_names(names, json)?),
         "keys" => once(&mut keys, field, read_names(names, json)?),
+        "dimensions" => once(&mut dimensions, field, json.natural()?),
+        "similarity" => once(&mut similarity, field, json.text()?.into_owned()),
         _ => fault(format!("unknown field {field:?} of a schema item")),
     })?;
     let (Some(name), Some(kind), Some(on)) = (name, kind, on) else {
         return fault("a schema item needs name, kind and on");
     };
-    let kind = KINDS.iter().find(|(known, _)| **known == kind).map(|(_, kind)| *kind);
-    let Some(kind) = kind else { return fault("kind: unknown") };
-    let [subject] = labels.unwrap_or_default()[..] else {
-        return fault("labels: expected exactly one");
+    let kind = if kind == VECTOR {
+        let similarity = similarity.take().unwrap_or_default();
+        let same = SIMILARITIES.iter().find(|(known, _)| **known == similarity);
+        let Some((_, similarity)) = same else { return fault("similarity: unknown") };
+        let Ok(dimensions) = u16::try_from(dimensions.take().unwrap_or(0)) else {
+            return fault("dimensions: too many");
+        };
+        SchemaKind::Vector(VectorSettings { dimensions, similarity: *similarity })
+    } else {
+        let kind = KINDS.iter().find(|(known, _)| **known == kind).map(|(_, kind)| *kind);
+        let Some(kind) = kind else { return fault("kind: unknown") };
+        kind
+    };
+    if dimensions.is_some() || similarity.is_some() {
+        return fault("dimensions and similarity: only of a vector index");
+    }
+    let labels = labels.unwrap_or_default();
+    let [subject, others @ ..] = &labels[..] else {
+        return fault("labels: expected one or more");
     };
     let subject = match &*on {
-        "node" => SchemaSubject::Label(subject),
-        "rel" => SchemaSubject::Type(subject),
+        "node" => SchemaSubject::Label(*subject),
+        "rel" => SchemaSubject::Type(*subject),
         _ => return fault("on: expected node or rel"),
     };
-    Ok(SchemaDefinition { name: name.into(), kind, subject, keys: keys.unwrap_or_default() })
+    let (others, keys) = (others.to_vec(), keys.unwrap_or_default());
+    Ok(SchemaDefinition { name: name.into(), kind, subject, others, keys })
 }

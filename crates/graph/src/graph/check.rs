@@ -1,11 +1,12 @@
 //! Checks a version against its constraints.
 
 use super::{
-    Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, SchemaSubject, property_of,
+    Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, SchemaKind, SchemaSubject,
+    property_of,
 };
 use crate::fault::{GraphError, Violation};
 use crate::id::{Entity, NodeId, RelationshipId};
-use crate::limits::{MAX_INDEX_KEYS, MAX_SCHEMA_ITEMS};
+use crate::limits::{MAX_DIMENSIONS, MAX_INDEX_KEYS, MAX_SCHEMA_ITEMS};
 use crate::names::{Name, is_name};
 use crate::value::{Value, text};
 use std::ops::ControlFlow;
@@ -110,16 +111,30 @@ impl Graph {
 
     /// Whether an item can be added.
     pub(crate) fn check_definition(&self, definition: &SchemaDefinition) -> Result<(), GraphError> {
-        let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
-        let mut keys = definition.keys.clone();
-        keys.sort_unstable();
-        keys.dedup();
-        if !is_name(&definition.name) || subject == Name::UNKNOWN || keys.contains(&Name::UNKNOWN) {
+        let different = |names: &mut Vec<Name>| {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            names.len() == count
+        };
+        let (mut subjects, mut keys) =
+            (definition.subjects().collect::<Vec<_>>(), definition.keys.clone());
+        let are_different = different(&mut subjects) && different(&mut keys);
+        let is_unknown = |names: &[Name]| names.contains(&Name::UNKNOWN);
+        if !is_name(&definition.name) || is_unknown(&subjects) || is_unknown(&keys) {
             return Err(self.refused_name());
         }
         let items = self.schema_items().items();
-        let is_sensible = (1..=MAX_INDEX_KEYS).contains(&keys.len())
-            && keys.len() == definition.keys.len()
+        let fits = match definition.kind {
+            SchemaKind::Fulltext => subjects.len() <= MAX_INDEX_KEYS,
+            SchemaKind::Vector(settings) => {
+                subjects.len() == 1 && keys.len() == 1 && settings.dimensions <= MAX_DIMENSIONS
+            }
+            _ => subjects.len() == 1,
+        };
+        let is_sensible = fits
+            && are_different
+            && (1..=MAX_INDEX_KEYS).contains(&keys.len())
             && items.len() < MAX_SCHEMA_ITEMS;
         if !is_sensible {
             return Err(GraphError::BadSchemaItem);

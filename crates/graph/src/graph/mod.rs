@@ -16,7 +16,7 @@ pub(crate) use row::{
     relationship_property, set_properties,
 };
 pub(crate) use schema::{Schema, SchemaItem};
-pub use schema::{SchemaDefinition, SchemaKind, SchemaSubject};
+pub use schema::{SchemaDefinition, SchemaKind, SchemaSubject, Similarity, VectorSettings};
 pub(crate) use seek::{AdjacencyRun, Source};
 pub use seek::{Adjacent, Progress};
 pub(crate) use snapshot::{BEYOND, BlockWriter, GraphReader, next_block};

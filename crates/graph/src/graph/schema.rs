@@ -14,19 +14,41 @@ pub enum SchemaKind {
     Exists,
     /// Every entity has all keys, and no two have the same values.
     Key,
+    /// Lists of numbers, for searches by likeness. It has no entries: searches compare all.
+    Vector(VectorSettings),
+    /// Words, for searches by text. It has no entries: searches read all.
+    Fulltext,
+}
+
+/// The settings of an index of vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VectorSettings {
+    /// The length of its vectors; any if 0.
+    pub dimensions: u16,
+    /// What makes two vectors alike.
+    pub similarity: Similarity,
+}
+
+/// What makes two vectors alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Similarity {
+    /// A small angle between them.
+    Cosine,
+    /// A small distance between them.
+    Euclidean,
 }
 
 impl SchemaKind {
     /// Whether it is a constraint.
     #[must_use]
     pub fn is_constraint(self) -> bool {
-        self != SchemaKind::Range
+        matches!(self, SchemaKind::Unique | SchemaKind::Exists | SchemaKind::Key)
     }
 
-    /// Whether it maintains an index.
+    /// Whether it maintains entries for look-ups of equal values.
     #[must_use]
     pub fn is_indexed(self) -> bool {
-        self != SchemaKind::Exists
+        matches!(self, SchemaKind::Range | SchemaKind::Unique | SchemaKind::Key)
     }
 
     pub(crate) fn is_unique(self) -> bool {
@@ -56,6 +78,8 @@ pub struct SchemaDefinition {
     pub kind: SchemaKind,
     /// The entities it applies to.
     pub subject: SchemaSubject,
+    /// Further labels or types, which only an index of words can have.
+    pub others: Vec<Name>,
     /// The property keys, in order.
     pub keys: Vec<Name>,
 }
@@ -65,13 +89,22 @@ impl SchemaDefinition {
     pub(crate) fn rename(&mut self, rename: impl Fn(&mut Name)) {
         let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = &mut self.subject;
         rename(subject);
+        self.others.iter_mut().for_each(&rename);
         self.keys.iter_mut().for_each(rename);
     }
 
-    /// Whether both have the same effect, regardless of their names.
+    /// Whether both have the same effect, regardless of their names and settings.
     #[must_use]
     pub fn is_equivalent(&self, other: &SchemaDefinition) -> bool {
-        (self.kind, self.subject, &self.keys) == (other.kind, other.subject, &other.keys)
+        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
+            && (self.subject, &self.others, &self.keys)
+                == (other.subject, &other.others, &other.keys)
+    }
+
+    /// Its labels or types, in order.
+    pub fn subjects(&self) -> impl Iterator<Item = Name> {
+        let (SchemaSubject::Label(first) | SchemaSubject::Type(first)) = self.subject;
+        std::iter::once(first).chain(self.others.iter().copied())
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn raw(graph: &Graph) -> Vec<String> {
     lines
 }
 
-fn dump(graph: &Graph) -> Vec<String> {
+pub(super) fn dump(graph: &Graph) -> Vec<String> {
     graph.dump().collect()
 }
 
@@ -79,7 +79,8 @@ pub(super) fn create_indexes(head: &mut Graph, fold: &mut GraphFold) {
     ];
     for (name, subject) in subjects {
         let (name, kind, keys) = (name.into(), SchemaKind::Range, keys.clone());
-        tx.create_schema_item(SchemaDefinition { name, kind, subject, keys }).expect("a new one");
+        tx.create_schema_item(SchemaDefinition { name, kind, subject, others: Vec::new(), keys })
+            .expect("a new one");
     }
     commit(tx, head, fold);
 }
@@ -136,6 +137,7 @@ pub(super) fn create_unique(head: &mut Graph) {
         name: "one".into(),
         kind: SchemaKind::Unique,
         subject: SchemaSubject::Label(tx.name(LABELS[0])),
+        others: Vec::new(),
         keys: vec![tx.name(KEYS[0])],
     };
     tx.create_schema_item(definition).expect("a new one");

@@ -7,6 +7,7 @@ mod history;
 mod large;
 mod model;
 mod script;
+mod search_indexes;
 mod step;
 mod values;
 

@@ -77,6 +77,7 @@ fn indexed(nodes: i64, indexes: usize) -> (Graph, Name, Vec<Name>) {
             name: tx.text(*key),
             kind: SchemaKind::Range,
             subject: SchemaSubject::Label(label),
+            others: Vec::new(),
             keys: vec![*key],
         };
         tx.create_schema_item(definition).unwrap();
@@ -172,6 +173,7 @@ fn constraints_are_judged_when_asked() {
         name: "one".into(),
         kind: SchemaKind::Unique,
         subject: SchemaSubject::Label(label),
+        others: Vec::new(),
         keys: vec![key],
     };
     tx.create_schema_item(definition.clone()).unwrap();

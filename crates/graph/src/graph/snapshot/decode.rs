@@ -5,7 +5,10 @@ use super::{
 };
 use crate::fault::SnapshotFault;
 use crate::graph::counts::NameCounts;
-use crate::graph::{Content, Graph, SchemaDefinition, SchemaItem, SchemaKind, SchemaSubject, row};
+use crate::graph::{
+    Content, Graph, SchemaDefinition, SchemaItem, SchemaKind, SchemaSubject, Similarity,
+    VectorSettings, row,
+};
 use crate::limits::{MAX_ID, MAX_SCHEMA_ITEMS};
 use crate::names::{Name, is_name};
 use crate::store::{PAGE_ROWS, TreeBuilder};
@@ -71,7 +74,8 @@ impl GraphReader {
         self.graph.position = input.varint()?;
         let next = [input.varint()?, input.varint()?];
         let is_first = !std::mem::replace(&mut self.has_head, true);
-        let is_sound = is_first && form == FORM && next.iter().all(|next| *next <= MAX_ID);
+        let is_sound =
+            is_first && (1..=FORM).contains(&form) && next.iter().all(|next| *next <= MAX_ID);
         self.graph.shared.begin_ids(next);
         (is_sound && input.is_empty()).then_some(())
     }
@@ -98,13 +102,7 @@ impl GraphReader {
     fn item(&mut self, input: &mut Reader<'_>) -> Option<()> {
         let number = u32::try_from(input.varint()?).ok().filter(|number| *number < u32::MAX)?;
         let name = Self::text(input)?.into();
-        let kind = match input.byte()? {
-            0 => SchemaKind::Range,
-            1 => SchemaKind::Unique,
-            2 => SchemaKind::Exists,
-            3 => SchemaKind::Key,
-            _ => return None,
-        };
+        let kind = input.byte()?;
         let on = input.byte()?;
         let subject = self.known_name(input)?;
         let subject = match on {
@@ -114,7 +112,30 @@ impl GraphReader {
         };
         let keys: Option<Vec<Name>> =
             (0..input.varint()?).map(|_| self.known_name(input)).collect();
-        let definition = SchemaDefinition { name, kind, subject, keys: keys? };
+        let keys = keys?;
+        let mut others = Vec::new();
+        let kind = match kind {
+            0 => SchemaKind::Range,
+            1 => SchemaKind::Unique,
+            2 => SchemaKind::Exists,
+            3 => SchemaKind::Key,
+            4 => {
+                let dimensions = u16::try_from(input.varint()?).ok()?;
+                let similarity = match input.byte()? {
+                    0 => Similarity::Cosine,
+                    1 => Similarity::Euclidean,
+                    _ => return None,
+                };
+                SchemaKind::Vector(VectorSettings { dimensions, similarity })
+            }
+            5 => {
+                let names = (0..input.varint()?).map(|_| self.known_name(input));
+                others = names.collect::<Option<_>>()?;
+                SchemaKind::Fulltext
+            }
+            _ => return None,
+        };
+        let definition = SchemaDefinition { name, kind, subject, others, keys };
         self.graph.check_definition(&definition).ok()?;
         let schema = Arc::make_mut(&mut self.graph.content_mut().schema);
         let is_new = schema.items().iter().all(|item| item.number != number);

@@ -4,7 +4,7 @@ use super::{
     BlockWriter, FORM, HEAD, INCOMING, INDEX, LABELS, NAMES, NODES, OUTGOING, RELATIONSHIPS,
     SCHEMA, TYPES,
 };
-use crate::graph::{Graph, SchemaItem, SchemaKind, SchemaSubject};
+use crate::graph::{Graph, SchemaItem, SchemaKind, SchemaSubject, Similarity, VectorSettings};
 use crate::store::{Paged, RowPage, Tree};
 use crate::value::{put_sized, put_varint};
 use std::io::{self, Write};
@@ -57,6 +57,8 @@ fn put_item(out: &mut Vec<u8>, item: &SchemaItem) {
         SchemaKind::Unique => 1,
         SchemaKind::Exists => 2,
         SchemaKind::Key => 3,
+        SchemaKind::Vector(_) => 4,
+        SchemaKind::Fulltext => 5,
     });
     let (on, name) = match definition.subject {
         SchemaSubject::Label(name) => (0, name),
@@ -66,6 +68,20 @@ fn put_item(out: &mut Vec<u8>, item: &SchemaItem) {
     put_varint(out, name.number().into());
     put_varint(out, definition.keys.len() as u64);
     definition.keys.iter().for_each(|key| put_varint(out, key.number().into()));
+    match definition.kind {
+        SchemaKind::Vector(VectorSettings { dimensions, similarity }) => {
+            put_varint(out, dimensions.into());
+            out.push(match similarity {
+                Similarity::Cosine => 0,
+                Similarity::Euclidean => 1,
+            });
+        }
+        SchemaKind::Fulltext => {
+            put_varint(out, definition.others.len() as u64);
+            definition.others.iter().for_each(|name| put_varint(out, name.number().into()));
+        }
+        _ => {}
+    }
 }
 
 fn put_pages<W: Write>(out: &mut BlockWriter<'_, W>, pages: &Paged<RowPage>) -> io::Result<()> {

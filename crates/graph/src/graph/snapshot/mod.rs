@@ -16,8 +16,8 @@ mod encode;
 pub(crate) use blocks::{BlockWriter, next_block};
 pub(crate) use decode::GraphReader;
 
-/// Version of the format.
-const FORM: u64 = 1;
+/// Version of the format. The first had no indexes of vectors and words; it is read as well.
+const FORM: u64 = 2;
 
 const HEAD: u8 = 1;
 const NAMES: u8 = 2;
