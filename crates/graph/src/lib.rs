@@ -47,7 +47,7 @@ pub use graph::{
 pub use id::{Entity, NodeId, RelationshipId};
 pub use names::{Name, is_name};
 pub use transaction::{
-    AdjacencyScan, Direction, FinishedTransaction, NodeScan, PropertyChange, RelationshipScan,
-    Statistics, Transaction,
+    AdjacencyScan, Direction, DrawnIds, FinishedTransaction, NodeScan, PropertyChange,
+    RelationshipScan, Statistics, Transaction,
 };
 pub use value::Value;

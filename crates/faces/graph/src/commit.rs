@@ -9,7 +9,7 @@ use crate::run::{
 use crate::transactions::job_of;
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
-use tokio::sync::RwLockWriteGuard;
+use tokio::sync::{MutexGuard, RwLockWriteGuard};
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::http::Request;
@@ -30,8 +30,8 @@ const MOST_ATTEMPTS: u32 = 1_000;
 
 /// A base version.
 #[derive(Clone)]
-struct BaseVersion {
-    graph: Graph,
+pub(crate) struct BaseVersion {
+    pub(crate) graph: Graph,
     /// The number of failed staged commits.
     setbacks: u64,
     /// Whether it is folded, so that answers based on it are final.
@@ -40,7 +40,7 @@ struct BaseVersion {
 
 impl BaseVersion {
     /// The setbacks that matter with this base: folded versions stay.
-    fn setbacks(&self) -> Option<u64> {
+    pub(crate) fn setbacks(&self) -> Option<u64> {
         (!self.is_folded).then_some(self.setbacks)
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn folded_version(live: &Live<GraphView>) -> Graph {
 }
 
 /// The newest version with a place in the log's order, durable or not.
-fn newest_version(live: &Live<GraphView>) -> BaseVersion {
+pub(crate) fn newest_version(live: &Live<GraphView>) -> BaseVersion {
     let newest = live.peek(|folded, staged| {
         let published = folded.lock();
         let graph = published.fold.graph();
@@ -96,29 +96,66 @@ pub(crate) async fn at_once(
     if !statements.write() {
         return read(face, &live, &mut job, statements, context).await;
     }
-    let (mut turn, mut quickest_us) = (None, u64::MAX);
-    for attempt in 0..MOST_ATTEMPTS {
-        if attempt >= ATTEMPTS_AMONG_OTHERS && turn.is_none() {
-            turn = match live.folded() {
-                Some(folded) => Some(folded.turn().await),
-                None => None,
-            };
-        }
-        let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
-        let exclusivity =
-            if is_alone { Exclusivity::exclusive(&live).await } else { Exclusivity::Shared };
-        let begun_us = face.now_us();
+    let mut attempts = Attempts::new(&live);
+    while let Some(exclusivity) = attempts.next(face, request).await? {
         let attempt =
             attempt_at_once(face, request, &live, &mut job, &statements, context, &exclusivity);
         if let Some(executed) = attempt.await? {
             return Ok(executed);
         }
-        quickest_us = quickest_us.min(face.now_us().saturating_sub(begun_us));
-        face.tally.overtaken();
-        request.still_may()?;
     }
     let results = Results::of(Some(outdated()));
     Ok(ExecutedStatements { results, position: live.position() })
+}
+
+/// The attempts to execute and commit a transaction that others overtake.
+pub(crate) struct Attempts<'a> {
+    live: &'a Live<GraphView>,
+    number: u32,
+    begun_us: u64,
+    quickest_us: u64,
+    /// Held from `ATTEMPTS_AMONG_OTHERS` on.
+    turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl<'a> Attempts<'a> {
+    pub(crate) fn new(live: &'a Live<GraphView>) -> Attempts<'a> {
+        Attempts { live, number: 0, begun_us: 0, quickest_us: u64::MAX, turn: None }
+    }
+
+    /// Waits until the next attempt may begin, which commits with this exclusivity. `None` after
+    /// `MOST_ATTEMPTS`.
+    ///
+    /// # Errors
+    /// 401, 403: the caller may not any more.
+    pub(crate) async fn next(
+        &mut self,
+        face: &GraphFace,
+        request: &Request,
+    ) -> Result<Option<Exclusivity<'a>>, Box<Problem>> {
+        if self.number > 0 {
+            let took_us = face.now_us().saturating_sub(self.begun_us);
+            self.quickest_us = self.quickest_us.min(took_us);
+            face.tally.overtaken();
+            request.still_may()?;
+        }
+        let attempt = self.number;
+        if attempt == MOST_ATTEMPTS {
+            return Ok(None);
+        }
+        self.number += 1;
+        if attempt >= ATTEMPTS_AMONG_OTHERS && self.turn.is_none() {
+            self.turn = match self.live.folded() {
+                Some(folded) => Some(folded.turn().await),
+                None => None,
+            };
+        }
+        let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && self.quickest_us <= MOST_ALONE_US;
+        let exclusivity =
+            if is_alone { Exclusivity::exclusive(self.live).await } else { Exclusivity::Shared };
+        self.begun_us = face.now_us();
+        Ok(Some(exclusivity))
+    }
 }
 
 async fn read(

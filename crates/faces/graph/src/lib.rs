@@ -30,6 +30,7 @@ mod open;
 mod parameters;
 mod query;
 mod render;
+mod replay;
 mod run;
 mod server_facts;
 mod settings;
@@ -46,6 +47,7 @@ use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
 use open::OpenTransactions;
 use query::ANSWERS as QUERY_ANSWERS;
+use replay::DigestKeys;
 use run::Memory;
 use settings::GraphConfig;
 use std::hash::{BuildHasher, RandomState};
@@ -90,6 +92,8 @@ pub struct GraphFace {
     numbers: AtomicU64,
     /// Makes ids of numbers; its key is random.
     ids: RandomState,
+    /// Makes digests of results.
+    digests: DigestKeys,
 }
 
 impl GraphFace {
@@ -206,6 +210,7 @@ impl Face for GraphFace {
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),
             ids: RandomState::new(),
+            digests: DigestKeys::default(),
             host: Arc::clone(host),
         })
     }

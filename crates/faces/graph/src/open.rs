@@ -1,5 +1,6 @@
 //! Open transactions: each on its own version, until it is committed, rolled back or expired.
 
+use crate::replay::Transcript;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,7 @@ struct OpenTransaction {
     ends_us: u64,
     /// `None` while a request uses it.
     transaction: Option<Box<Transaction>>,
+    transcript: Transcript,
     /// Bytes it holds while idle.
     held_bytes: usize,
 }
@@ -48,6 +50,8 @@ pub(crate) struct BorrowedTransaction {
     transactions: Arc<OpenTransactions>,
     pub(crate) id: u64,
     transaction: Option<Box<Transaction>>,
+    /// What was executed in it.
+    pub(crate) transcript: Transcript,
     /// It has been put back, and another request may be using it.
     is_back: bool,
 }
@@ -89,11 +93,13 @@ impl OpenTransactions {
             holder: principal.holder().to_string(),
             ends_us: u64::MAX,
             transaction: None,
+            transcript: Transcript::new(),
             held_bytes: 0,
         };
         open.insert(id, one);
         let transaction = Some(Box::new(transaction));
-        Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
+        let (transactions, transcript) = (Arc::clone(self), Transcript::new());
+        Ok(BorrowedTransaction { transactions, id, transaction, transcript, is_back: false })
     }
 
     /// Lends a transaction to a request.
@@ -115,7 +121,9 @@ impl OpenTransactions {
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);
         one.ends_us = u64::MAX;
         self.held_bytes.fetch_sub(one.held_bytes, Relaxed);
-        Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
+        let transcript = std::mem::replace(&mut one.transcript, Transcript::new());
+        let transactions = Arc::clone(self);
+        Ok(BorrowedTransaction { transactions, id, transaction, transcript, is_back: false })
     }
 
     /// Rolls a transaction back, unless a request is using it, which will.
@@ -180,7 +188,7 @@ impl BorrowedTransaction {
     pub(crate) fn put_back(mut self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
         let transactions = Arc::clone(&self.transactions);
         let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*transactions;
-        let bytes = transaction.held_bytes();
+        let bytes = transaction.held_bytes() + self.transcript.bytes();
         let mut open = transactions.lock();
         if let Some(one) = open.get_mut(&self.id) {
             if held_bytes.load(Relaxed).saturating_add(bytes) > *most_bytes {
@@ -190,6 +198,7 @@ impl BorrowedTransaction {
             held_bytes.fetch_add(bytes, Relaxed);
             one.held_bytes = bytes;
             one.transaction = Some(Box::new(transaction));
+            one.transcript = std::mem::replace(&mut self.transcript, Transcript::new());
             one.ends_us = now_us.saturating_add(*timeout_us);
             self.is_back = true;
         }

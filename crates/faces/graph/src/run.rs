@@ -82,6 +82,11 @@ impl Statements {
         if tokens > SHORT_TOKENS { Cost::Expensive } else { Cost::Cheap }
     }
 
+    /// Size of all texts and parameters, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
     /// Whether a serving thread may begin them.
     fn are_small(&self) -> bool {
         self.bytes <= SHORT_BYTES

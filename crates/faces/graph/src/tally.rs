@@ -15,6 +15,7 @@ pub(crate) struct Tally {
     writing: AtomicU64,
     commits: AtomicU64,
     overtaken: AtomicU64,
+    replayed: AtomicU64,
     outdated: AtomicU64,
     limits: [AtomicU64; LIMITS.len()],
 }
@@ -56,6 +57,11 @@ impl Tally {
     /// An execution was overtaken.
     pub(crate) fn overtaken(&self) {
         self.overtaken.fetch_add(1, Relaxed);
+    }
+
+    /// An overtaken open transaction was executed again, with the same results, and committed.
+    pub(crate) fn replayed(&self) {
+        self.replayed.fetch_add(1, Relaxed);
     }
 
     /// A fault is reported to a client.
@@ -151,6 +157,11 @@ fn counters(face: &GraphFace) -> Vec<Family> {
             "wellspring_graph_overtaken_total",
             "Executions of transactions that were restarted because of conflicts.",
             read(&tally.overtaken),
+        ),
+        Family::counter(
+            "wellspring_graph_replayed_total",
+            "Open transactions that were overtaken and committed all the same: executed again, their results stayed the same.",
+            read(&tally.replayed),
         ),
         Family::counter(
             "wellspring_graph_outdated_total",

@@ -6,6 +6,7 @@ use crate::body::StatementText;
 use crate::commit::{self, CommitResult, Exclusivity, ExecutedStatements};
 use crate::fresh::{Purpose, fresh, live};
 use crate::open::{BorrowedTransaction, NotOpen};
+use crate::replay::{ReplayResult, Transcript, replay};
 use crate::run::{
     self, Begin, BegunTransaction, Results, StatementContext, Statements, TransactionEnd,
 };
@@ -245,6 +246,9 @@ pub(crate) async fn go_on(
         let end = TransactionEnd::KeepOpen;
         let begin = Begin::Open(BegunTransaction { transaction, end });
         let attempt = run::execute(&mut job, &statements, begin, context, &face.memory).await?;
+        if let (None, true) = (&attempt.results.fault, mode == AccessMode::Write) {
+            lent.transcript.note(&face.digests, &statements, context, &attempt.results);
+        }
         (attempt.results, attempt.transaction)
     };
     let ends_us = match transaction.map(|transaction| put_back(face, lent, transaction)) {
@@ -297,6 +301,7 @@ pub(crate) async fn commit(
     let mut job = job_of(face, request, &statements, context)?;
     // It began with a folded version, so nothing it depends on can fail.
     let end = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
+    let ids = transaction.drawn_ids().clone();
     let begin = Begin::Open(BegunTransaction { transaction, end });
     let attempt = run::execute(&mut job, &statements, begin, context, &face.memory).await?;
     let mut results = attempt.results;
@@ -305,7 +310,18 @@ pub(crate) async fn commit(
         let commit = commit::commit_of(face, request, &live, finished, &Exclusivity::Shared);
         match commit.await? {
             CommitResult::Shown(shown) => position = shown,
-            CommitResult::Overtaken => results.fault = Some(commit::outdated()),
+            CommitResult::Overtaken => {
+                face.tally.overtaken();
+                let mut transcript = std::mem::replace(&mut lent.transcript, Transcript::new());
+                if !statements.is_empty() {
+                    transcript.note(&face.digests, &statements, context, &results);
+                }
+                match replay(face, request, &live, &mut job, &transcript, &ids).await? {
+                    ReplayResult::Shown(shown) => position = shown,
+                    ReplayResult::Overtaken => results.fault = Some(commit::outdated()),
+                    ReplayResult::Refused(fault) => results.fault = Some(fault),
+                }
+            }
             CommitResult::Refused(fault) => results.fault = Some(fault),
         }
     }

@@ -3,6 +3,7 @@
 //! There is no undo: dropping a transaction rolls it back.
 
 mod finish;
+mod ids;
 mod read;
 mod scan;
 mod schema;
@@ -10,6 +11,7 @@ mod statistics;
 mod write;
 
 pub use finish::FinishedTransaction;
+pub use ids::DrawnIds;
 pub use scan::{AdjacencyScan, Direction, NodeScan, RelationshipScan};
 pub use statistics::Statistics;
 pub use write::PropertyChange;
@@ -38,6 +40,9 @@ pub struct Transaction {
     walked: Cell<u64>,
     writes: Writes,
     statistics: Statistics,
+    drawn: DrawnIds,
+    /// Ids to be drawn first, from the end.
+    reserved: DrawnIds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +102,8 @@ impl Transaction {
             walked: Cell::default(),
             writes: Writes::default(),
             statistics: Statistics::default(),
+            drawn: DrawnIds::default(),
+            reserved: DrawnIds::default(),
         }
     }
 
@@ -150,6 +157,8 @@ impl Transaction {
             walked: self.walked.clone(),
             writes: self.writes.clone(),
             statistics: self.statistics,
+            drawn: self.drawn.clone(),
+            reserved: self.reserved.clone(),
         })
     }
 
@@ -193,7 +202,11 @@ impl Transaction {
         let Writes { nodes, relationships, deleted, .. } = &self.writes;
         let written = nodes.len() + relationships.len() + deleted.len();
         let notes = written + self.footprint.borrow().entries();
-        size_of::<Transaction>() + notes * NOTE_BYTES + self.name_bytes() + self.page_bytes()
+        size_of::<Transaction>()
+            + notes * NOTE_BYTES
+            + self.name_bytes()
+            + self.page_bytes()
+            + self.drawn.bytes()
     }
 
     /// Approximate memory in bytes taken by writes so far, for pages and records: cheap enough to

@@ -1,7 +1,7 @@
 //! Statistics of statements as reported to clients: gross counts, unlike the event, which is net.
 
 /// Statistics of statements.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Statistics {
     /// Nodes created.
     pub nodes_created: u64,

@@ -105,7 +105,7 @@ impl Transaction {
         }
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
         let set = change_properties(&self.graph, &mut row.properties, changes)?;
-        let id = self.graph.new_node_id().ok_or(GraphError::OutOfIds)?;
+        let id = self.draw_node_id()?;
         self.put_node(id, None, Some(&row))?;
         self.statistics.nodes_created += 1;
         self.statistics.labels_added += row.labels.len() as u64;
@@ -268,7 +268,7 @@ impl Transaction {
         let mut row = RelationshipRow { head, properties: Vec::new() };
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
         let set = change_properties(&self.graph, &mut row.properties, changes)?;
-        let id = self.graph.new_relationship_id().ok_or(GraphError::OutOfIds)?;
+        let id = self.draw_relationship_id()?;
         self.put_relationship(id, None, Some(&row))?;
         self.statistics.relationships_created += 1;
         self.statistics.properties_set += set;
