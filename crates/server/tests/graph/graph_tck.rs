@@ -1,6 +1,6 @@
-//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP: the face renders
-//! what the language returns. The language's own tests run all of them; the readers of the kit are
-//! theirs.
+//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP and over Bolt: the
+//! face renders what the language returns. The language's own tests run all of them; the readers of
+//! the kit are theirs. `WELLSPRING_TEST_TCK_EVERY=1` runs all of them here, too.
 
 #[path = "../../../cypher/tests/tck/gherkin.rs"]
 mod gherkin;
@@ -11,6 +11,8 @@ mod step;
 #[path = "../../../cypher/tests/tck/value.rs"]
 mod value;
 
+use crate::bolt_client::BoltClient;
+use crate::bolt_content;
 use crate::graph_client::*;
 use crate::server::Server;
 use gherkin::Scenario;
@@ -23,9 +25,37 @@ use value::{ListOrder, TckNode, TckRelationship, TckValue, parse};
 /// One in this many is run.
 const EVERY: usize = 10;
 
+/// How statements are sent.
+enum Wire<'a> {
+    Http(&'a mut GraphClient),
+    Bolt(&'a mut BoltClient),
+}
+
+impl Wire<'_> {
+    /// The answer to a statement, in the form of the transaction API.
+    fn ask(&mut self, statement: &str, parameters: &Map<String, Value>) -> Value {
+        match self {
+            Wire::Http(client) => {
+                let body = json!({"statements": [{"statement": statement, "parameters": parameters,
+                    "resultDataContents": ["row", "graph"], "includeStats": true}]});
+                client.ask("POST", "tx/commit", &body).unwrap().expect(200)
+            }
+            Wire::Bolt(client) => {
+                bolt_content::content(client.run(statement, parameters.clone().into()))
+            }
+        }
+    }
+
+    /// Executes a statement that has no fault.
+    fn run(&mut self, statement: &str, parameters: &Map<String, Value>) {
+        let content = self.ask(statement, parameters);
+        assert_eq!(code(&content), None, "{statement}: {content}");
+    }
+}
+
 /// A scenario in progress.
 struct World<'a> {
-    client: &'a mut GraphClient,
+    wire: Wire<'a>,
     parameters: Map<String, Value>,
     /// The result of the last statement under test.
     content: Value,
@@ -151,14 +181,14 @@ fn same<T: PartialEq + std::fmt::Debug>(came: T, expected: T) -> Result<(), Stri
 impl World<'_> {
     fn take(&mut self, kind: Kind<'_>) -> Result<(), String> {
         match kind {
-            Kind::EmptyGraph => drop(self.client.run("MATCH (n) DETACH DELETE n", json!({}))),
+            Kind::EmptyGraph => self.wire.run("MATCH (n) DETACH DELETE n", &Map::new()),
             Kind::NamedGraph(name) => {
                 let file = self.graphs.join(name).join(format!("{name}.cypher"));
                 let statement = std::fs::read_to_string(file).unwrap();
-                self.client.run(statement.trim().trim_end_matches(';'), json!({}));
+                self.wire.run(statement.trim().trim_end_matches(';'), &Map::new());
             }
             Kind::Prepare(statement) => {
-                self.client.run(statement, self.parameters.clone().into());
+                self.wire.run(statement, &self.parameters);
             }
             Kind::Parameters(rows) => {
                 for row in rows {
@@ -169,9 +199,7 @@ impl World<'_> {
                 return Err(format!("{signature}, {} rows", rows.len()));
             }
             Kind::Execute(statement) => {
-                let body = json!({"statements": [{"statement": statement, "parameters": self.parameters,
-                    "resultDataContents": ["row", "graph"], "includeStats": true}]});
-                self.content = self.client.ask("POST", "tx/commit", &body).unwrap().expect(200);
+                self.content = self.wire.ask(statement, &self.parameters);
             }
             Kind::Rows { table, ordered, lists } => self.rows(table, ordered, lists)?,
             Kind::NoRows => same(self.result()?["data"].as_array().unwrap().len(), 0)?,
@@ -261,14 +289,15 @@ impl World<'_> {
     }
 }
 
-fn run(scenario: &Scenario, client: &mut GraphClient, graphs: &Path) -> Result<(), String> {
-    client.run("MATCH (n) DETACH DELETE n", json!({}));
-    let mut world = World { client, parameters: Map::new(), content: Value::Null, graphs };
+fn run(scenario: &Scenario, mut wire: Wire<'_>, graphs: &Path) -> Result<(), String> {
+    wire.run("MATCH (n) DETACH DELETE n", &Map::new());
+    let mut world = World { wire, parameters: Map::new(), content: Value::Null, graphs };
     scenario.steps.iter().try_for_each(|step| world.take(kind(step)?))
 }
 
-#[test]
-fn a_tenth_of_the_kit_passes_over_http() {
+/// The kit without what calls its own procedures, which the library's tests have; one in so many
+/// is run, from this one on.
+fn check_kit(first: usize, mut run: impl FnMut(&Scenario, &Path) -> Result<(), String>) {
     gherkin::check();
     value::check();
     let kit = kit::folder();
@@ -276,13 +305,12 @@ fn a_tenth_of_the_kit_passes_over_http() {
     let has_procedure = |case: &kit::Case| {
         case.scenario.steps.iter().any(|step| matches!(kind(step), Ok(Kind::Procedure(..))))
     };
-    // Procedures of the kit are tested in the library.
     cases.retain(|case| !has_procedure(case));
-    let server = Server::start();
-    let mut client = GraphClient::at(server.address);
+    let every = std::env::var("WELLSPRING_TEST_TCK_EVERY").ok();
+    let every = every.map_or(EVERY, |every| every.parse().expect("a number"));
     let (mut passed, mut failures, mut folders) = (0, Vec::new(), BTreeSet::new());
-    for case in cases.iter().step_by(EVERY) {
-        match run(&case.scenario, &mut client, &kit.join("graphs")) {
+    for case in cases.iter().skip(first % every).step_by(every) {
+        match run(&case.scenario, &kit.join("graphs")) {
             Ok(()) => passed += 1,
             Err(why) => failures.push(format!("{}\n    {why}", case.name)),
         }
@@ -291,4 +319,22 @@ fn a_tenth_of_the_kit_passes_over_http() {
     println!("{passed} of {} passed, from {} folders", passed + failures.len(), folders.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(passed > 350, "{passed}");
+}
+
+#[test]
+fn a_tenth_of_the_kit_passes_over_http() {
+    let server = Server::start();
+    let mut client = GraphClient::at(server.address);
+    check_kit(0, |scenario, graphs| run(scenario, Wire::Http(&mut client), graphs));
+}
+
+#[test]
+fn another_tenth_of_the_kit_passes_over_bolt() {
+    let server = Server::start();
+    let mut clients = [(5, 0), (5, 4), (5, 8)].map(|of| BoltClient::ready(server.address, of));
+    let mut next = 0;
+    check_kit(5, |scenario, graphs| {
+        next = (next + 1) % clients.len();
+        run(scenario, Wire::Bolt(&mut clients[next]), graphs)
+    });
 }

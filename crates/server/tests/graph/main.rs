@@ -4,6 +4,9 @@
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
+mod bolt;
+mod bolt_client;
+mod bolt_content;
 mod graph_charged;
 mod graph_crash;
 mod graph_databases;
