@@ -6,15 +6,18 @@
 //!                                            anything else ──────► HTTP
 //! ```
 
-use crate::http::counted_stream::CountedStream;
+use crate::socket::{CountedStream, Socket};
 use crate::stats::Stats;
 use bytes::{Bytes, BytesMut};
+use rustix::net::sockopt;
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
 
 /// A protocol beside HTTP.
 pub trait Protocol: Send + Sync {
@@ -42,15 +45,28 @@ pub struct ProtocolConnection {
 }
 
 impl ProtocolConnection {
-    pub(crate) fn new<S: ByteStream + 'static>(
+    pub(crate) fn new<S: Socket + Send + 'static>(
         stream: S,
         read: Bytes,
         client: Option<IpAddr>,
         stats: &Arc<Stats>,
     ) -> ProtocolConnection {
+        // It may be silent for hours, as nothing but its protocol ends it.
+        if let Err(error) = keep_alive(stream.tcp()) {
+            tracing::debug!(%error, "cannot keep a connection alive");
+        }
         let stream = Box::new(CountedStream::new(stream, stats));
         ProtocolConnection { stream, read, client }
     }
+}
+
+/// Has the kernel find out whether a silent client is still there: after a minute, and every 15 s
+/// until it has not answered four times.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+    Ok(sockopt::set_tcp_keepcnt(socket, 4)?)
 }
 
 /// What the first bytes of a connection say.
@@ -120,6 +136,17 @@ mod tests {
         assert_eq!(of(&[0x60, 0x60, 0xb0, 0x17, 0, 0]), FirstBytes::Protocol(0));
         assert_eq!([of(&[0x60]), of(&[0x60, 0x60, 0xb0])], [FirstBytes::Undecided; 2]);
         assert_eq!([of(b"G"), of(b"``a"), of(b"PRI *")], [FirstBytes::Http; 3]);
+    }
+
+    #[tokio::test]
+    async fn the_kernel_looks_for_a_client_that_is_silent() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let socket = TcpStream::connect(address).await.expect("a listener");
+        assert_eq!(sockopt::socket_keepalive(&socket), Ok(false));
+        keep_alive(&socket).expect("a socket");
+        assert_eq!(sockopt::socket_keepalive(&socket), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&socket), Ok(Duration::from_secs(60)));
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use crate::http::routes::{Route, Routes, Scope};
 use crate::http::server::Server;
 use crate::kept_types::KeptTypes;
 use crate::node::Node;
-use crate::serve::open::open_with_key;
+use crate::serve::open::{OpenServer, open_with_key};
 use crate::settings::{NoSettings, Origins, Section};
 use crate::setup::SetupError;
 use clap::{Args as _, Command, FromArgMatches as _};
@@ -123,12 +123,23 @@ pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
     server_of::<F>(data, flags, None)
 }
 
-/// A server with one face, as a node of the cluster with this key.
+/// A server with one face, as a node of the cluster with this key. It never stops.
 pub fn server_of<F: Face>(
     data: &Path,
     flags: &[&str],
     key: Option<Arc<ClusterKey>>,
 ) -> Arc<Server> {
+    let opened = open_server::<F>(data, flags, key);
+    std::mem::forget(opened.stop);
+    opened.server
+}
+
+/// A server with one face, to be served.
+pub(crate) fn open_server<F: Face>(
+    data: &Path,
+    flags: &[&str],
+    key: Option<Arc<ClusterKey>>,
+) -> OpenServer {
     let (config, settings) = settings_of::<F>(&flags_over(data, flags)).expect("right settings");
     let declared: &'static [Declaration] = Box::leak(Box::new([Declaration::of::<F>()]));
     let reserved = |word: &str| {
@@ -142,7 +153,5 @@ pub fn server_of<F: Face>(
     let opened = open_with_key(config, None, terms, routes, key);
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
-    let opened = opened.with(vec![BoundFace::new(face)]);
-    std::mem::forget(opened.stop);
-    opened.server
+    opened.with(vec![BoundFace::new(face)])
 }

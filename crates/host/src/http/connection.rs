@@ -1,10 +1,8 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
 //! instead of a timer per request.
 
-use super::counted_stream::CountedStream;
 use super::dispatch::dispatch;
 use super::framing::RequestFraming;
-use super::half_close::Socket;
 use super::head_rules::HeadAmbiguity;
 use super::header_names::X_FORWARDED_FOR;
 use super::outgoing::Outgoing;
@@ -13,6 +11,7 @@ use super::unread_answers::{Patience, UnreadAnswers};
 use super::watched_stream::WatchedStream;
 use super::{Body, ConnectionState, ConnectionTies, Content, Host, Response, Source};
 use crate::limits::Payer;
+use crate::socket::{CountedStream, Socket};
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
 use hyper::body::Incoming;

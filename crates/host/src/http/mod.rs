@@ -12,7 +12,6 @@ pub(crate) mod connection;
 pub mod content;
 pub mod contract;
 pub mod cors;
-pub(crate) mod counted_stream;
 pub mod declared_problems;
 pub mod dispatch;
 mod exchange;

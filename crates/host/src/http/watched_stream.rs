@@ -4,9 +4,9 @@
 use super::ConnectionState;
 use super::bare_refusals::BareRefusals;
 use super::connection::Activity;
-use super::counted_stream::CountedStream;
 use super::framing::RequestFraming;
-use super::half_close::{LastSecond, Socket};
+use super::half_close::LastSecond;
+use crate::socket::{CountedStream, Socket};
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;

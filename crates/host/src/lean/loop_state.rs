@@ -8,6 +8,7 @@ use super::seam::Guards;
 use super::served_path::ServedPath;
 use crate::fast::{AnyFastPath, AnyParams};
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
+use crate::protocol::{FirstBytes, first_bytes};
 use crate::trouble::Cause;
 use crate::wire::problem::Problem;
 
@@ -24,7 +25,8 @@ pub(crate) struct LoopState<G: Guards> {
     pub(crate) paths: Vec<ServedPath<G::Pass>>,
     /// Limits of a head.
     pub(crate) limits: HeadLimits,
-    /// The first bytes of other protocols, which the other stack serves.
+    /// The first bytes of HTTP/2 and, behind them, of protocols beside HTTP: the other stack serves
+    /// them.
     pub(crate) magics: Vec<&'static [u8]>,
     /// Memory for request bodies.
     pub(crate) memory: BodyMemory,
@@ -73,6 +75,11 @@ impl<G: Guards> LoopState<G> {
     pub(crate) fn is_full(&self, path_index: usize, params: &AnyParams) -> bool {
         !self.full.is_empty()
             && self.full.contains(&(path_index, self.paths[path_index].path.line(params)))
+    }
+
+    /// Whether input that is not empty is the beginning of a protocol's first bytes.
+    pub(crate) fn is_within_a_magic(&self, input: &[u8]) -> bool {
+        first_bytes(&self.magics[1..], input) == FirstBytes::Undecided
     }
 
     /// The path whose last head `input` starts with, if what was decided about it still holds.

@@ -140,6 +140,8 @@ impl Session {
     /// The client took too long: answers if a request has started, and closes.
     pub(crate) fn expire<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
         match (self.phase(), &self.state) {
+            // A client of another protocol could not read an answer.
+            (Phase::Head, _) if self.begun == 0 && shared.is_within_a_magic(&self.left) => {}
             (Phase::Head, _) => {
                 let problem =
                     problem::REQUEST_TIMEOUT.because("the request's head did not arrive in time");

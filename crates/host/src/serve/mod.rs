@@ -14,10 +14,9 @@ use crate::http::{Host, connection};
 use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
-use crate::protocol::{
-    ByteStream, FirstBytes, FirstBytesWait, ProtocolConnection, read_first_bytes,
-};
+use crate::protocol::{FirstBytes, FirstBytesWait, ProtocolConnection, read_first_bytes};
 use crate::setup::SetupError;
+use crate::socket::Socket;
 use crate::stats;
 use crate::threads::{spawn, yielding};
 use crate::tls;
@@ -451,7 +450,7 @@ fn start(
 
 /// Reads what tells HTTP from another protocol, which then serves the connection. `None`: it has
 /// ended.
-async fn first_of<S: ByteStream + 'static>(
+async fn first_of<S: Socket + Send + 'static>(
     mut stream: S,
     peer: Option<IpAddr>,
     earlier: EarlierTraffic,
@@ -519,3 +518,6 @@ impl StopSignals {
         }
     }
 }
+
+#[cfg(test)]
+mod protocol_tests;

@@ -22,12 +22,12 @@ impl<T> CountedStream<T> {
     }
 
     /// What is counted.
-    pub(super) fn get_ref(&self) -> &T {
+    pub(crate) fn get_ref(&self) -> &T {
         &self.stream
     }
 
     /// Bytes that the last read brought.
-    pub(super) fn last_read(&self) -> usize {
+    pub(crate) fn last_read(&self) -> usize {
         self.last_read
     }
 
