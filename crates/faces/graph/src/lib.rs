@@ -25,6 +25,7 @@ mod database;
 mod envelope;
 mod fresh;
 mod handlers;
+mod log_events;
 mod object;
 mod open;
 mod parameters;

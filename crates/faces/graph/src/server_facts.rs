@@ -1,8 +1,10 @@
 //! What statements can ask of the server: databases, the account, the metadata of the transaction.
 
+use crate::log_events;
 use std::sync::Arc;
+use wellspring_cypher::error::Result;
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{Account, Database, Server};
+use wellspring_cypher::{Account, Database, EventSink, EventsWanted, Server};
 use wellspring_host::access::Principal;
 use wellspring_host::http::Host;
 use wellspring_host::names::{MAIN, SYSTEM_LOG};
@@ -66,6 +68,11 @@ impl Server for ServerFacts {
             Some(log) => format!("{}:{log}", grant.role).into(),
         });
         Some(Account { name: name.into(), roles: roles.collect() })
+    }
+
+    fn events(&self, wanted: &EventsWanted, sink: &mut dyn EventSink) -> Result<()> {
+        let log = self.host.node.get(&wanted.database).filter(|_| *wanted.database != *SYSTEM_LOG);
+        log.map_or(Ok(()), |log| log_events::pass(&log, wanted, sink))
     }
 
     fn transaction_metadata(&self) -> Vec<(Arc<str>, Value)> {

@@ -22,6 +22,7 @@ mod graph_rules;
 mod graph_runaway;
 mod graph_serial;
 mod graph_tck;
+mod graph_tools;
 mod graph_transactions;
 mod graph_transcript;
 
