@@ -10,6 +10,7 @@ pub mod context;
 pub mod error;
 pub mod evaluate;
 mod execute;
+mod fulltext;
 pub mod functions;
 pub mod ir;
 mod plan;

@@ -28,6 +28,7 @@ static TABLES: &[&[BuiltInProcedure]] = &[
     super::meta::TABLE,
     super::schema_items::TABLE,
     super::server_facts::TABLE,
+    super::text_search::TABLE,
     super::vector_search::TABLE,
 ];
 

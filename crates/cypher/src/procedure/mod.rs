@@ -12,6 +12,7 @@ mod server_facts;
 mod shown;
 mod signature;
 mod survey;
+mod text_search;
 mod vector_search;
 
 pub use built_in::BuiltIn;

@@ -13,6 +13,7 @@ mod reports;
 mod serial;
 mod server;
 mod soup;
+mod text_search;
 mod types;
 mod value_joins;
 mod vector_search;
