@@ -188,9 +188,16 @@ impl BorrowedTransaction {
     pub(crate) fn put_back(mut self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
         let transactions = Arc::clone(&self.transactions);
         let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*transactions;
-        let bytes = transaction.held_bytes() + self.transcript.bytes();
+        let mut bytes = transaction.held_bytes();
         let mut open = transactions.lock();
         if let Some(one) = open.get_mut(&self.id) {
+            let kept_bytes = self.transcript.bytes();
+            if held_bytes.load(Relaxed).saturating_add(bytes + kept_bytes) <= *most_bytes {
+                bytes += kept_bytes;
+            } else {
+                // The transaction comes first: it cannot be executed again.
+                self.transcript = Transcript::incomplete();
+            }
             if held_bytes.load(Relaxed).saturating_add(bytes) > *most_bytes {
                 drop(open);
                 return Err(no_room(*most_bytes));

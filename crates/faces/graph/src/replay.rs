@@ -64,6 +64,11 @@ impl Transcript {
         Transcript { executions: Vec::new(), bytes: 0, is_whole: true }
     }
 
+    /// That of a transaction that is too large to be executed again.
+    pub(crate) fn incomplete() -> Transcript {
+        Transcript { is_whole: false, ..Transcript::new() }
+    }
+
     /// Its memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -80,7 +85,7 @@ impl Transcript {
         let bytes = STATEMENT_BYTES + statements.bytes();
         let fits = self.executions.len() < MOST_STATEMENTS && self.bytes + bytes <= MOST_BYTES;
         if !self.is_whole || !fits {
-            *self = Transcript { is_whole: false, ..Transcript::new() };
+            *self = Transcript::incomplete();
             return;
         }
         self.bytes += bytes;

@@ -161,6 +161,12 @@ fn a_transaction_ends_with_its_connection_and_with_its_time() {
         client.run(long, json!({})).unwrap_err(),
         "Neo.ClientError.Transaction.TransactionTimedOut"
     );
+    // Also if it did nothing meanwhile.
+    client.ask(BEGIN, &[json!({"tx_timeout": 100})]).success();
+    std::thread::sleep(Duration::from_millis(150));
+    let late = client.ask(COMMIT, &[]);
+    assert_eq!(late.code(), "Neo.ClientError.Transaction.TransactionTimedOut");
+    client.ask(RESET, &[]).success();
     // Metadata is there for the statements of the transaction.
     client.ask(BEGIN, &[json!({"tx_metadata": {"job": "nightly"}})]).success();
     let told = client.value("CALL tx.getMetaData() YIELD metadata RETURN metadata.job");

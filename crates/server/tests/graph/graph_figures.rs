@@ -42,7 +42,7 @@ fn what_happens_to_graphs_is_counted() {
     let code = run(&mut client, at_once, "RETURN collect(1) + range(1, 100000) AS x");
     assert_eq!(code.as_deref(), Some("Neo.TransientError.General.MemoryPoolOutOfMemoryError"));
     // One with a conflict, one beyond the number of transactions, one beyond the memory.
-    let open = begin(&mut client, "MATCH (c:C) SET c.n = c.n + 1");
+    let open = begin(&mut client, "MATCH (c:C) SET c.n = c.n + 1 RETURN c.n");
     let code = run(&mut client, "/db/neo4j/tx", "RETURN 1");
     let limited = "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
     assert_eq!(code.as_deref(), Some(limited));

@@ -229,7 +229,8 @@ fn foreign_appends_overtake_transactions_that_read_their_subject() {
     let server = Server::start();
     let mut client = GraphClient::at(server.address);
     prepare(&mut client);
-    let read = "MATCH (p:P {k: 1}) RETURN p.k";
+    // Executed again, the second would show another x.
+    let read = "MATCH (p:P {k: 1}) RETURN p.k, p.x";
     let open = [(); 2].map(|()| client.begin(read, json!({})));
     for open in &open {
         client.go_on(open, "CREATE (:N)", json!({})).unwrap();

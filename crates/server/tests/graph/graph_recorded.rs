@@ -306,7 +306,7 @@ fn routes_of_older_clients_are_refused_in_a_form_that_shows_the_error() {
     let mut client = GraphClient::at(server.address);
     let headers = [("Content-Type", "application/json")];
     let body = br#"{"statements":[{"statement":"CREATE (:X)"}]}"#;
-    for path in ["data/transaction/commit", "data/transaction", "data/cypher", "neo4j/query/v2"] {
+    for path in ["data/transaction/commit", "data/transaction", "data/cypher"] {
         let path = format!("/db/{path}");
         let answer = client.client.call("POST", &path, &headers, body).unwrap();
         agrees(&answer, 404, json!([]), Some("Neo.ClientError.Request.Invalid"));

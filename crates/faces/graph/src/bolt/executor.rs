@@ -107,6 +107,19 @@ struct OpenTransaction {
     results: BTreeMap<i64, OpenResult>,
 }
 
+impl OpenTransaction {
+    /// Whether its client's time limit has not passed, whatever it did meanwhile.
+    fn check_time(&self, now_us: u64) -> Result<(), Failed> {
+        match self.deadline_us {
+            Some(deadline_us) if deadline_us <= now_us => Err(Failed(Failure::new(
+                "Neo.ClientError.Transaction.TransactionTimedOut",
+                "The transaction has lasted longer than the time limit that its client gave it.",
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Why an ask fails: with its failure.
 struct Failed(Failure);
 
@@ -330,7 +343,9 @@ impl Executor {
 
     /// Executes a statement in the open transaction.
     async fn run(&mut self, run: Run, qid: i64) -> Result<Reply, Failed> {
+        let now_us = self.face.now_us();
         let Work::Transaction(open) = &mut self.work else { return Err(no_transaction()) };
+        open.check_time(now_us)?;
         let face = Arc::clone(&self.face);
         let (operation, log) = of_database(&face, BoltOperation::Run, &open.database);
         let version = self.version;
@@ -400,6 +415,10 @@ impl Executor {
             return Err(no_transaction());
         };
         let face = Arc::clone(&self.face);
+        if let Err(failed) = open.check_time(face.now_us()) {
+            face.open.end(&open.id);
+            return Err(failed);
+        }
         let (operation, log) = of_database(&face, BoltOperation::Commit, &open.database);
         let committed = self.client.operate(operation, log, &self.effects, async |request| {
             if is_system(operation) {

@@ -157,3 +157,58 @@ fn threads_that_race_lose_no_increment() {
     });
     assert_eq!(graphs.run("MATCH (c:C) RETURN c.n", json!({})), Ok(vec![json!([200])]));
 }
+
+/// Opens a transaction with a statement, has others overtake it, and commits it: its answer.
+fn overtaken(graphs: &Graphs, statement: &str) -> (Value, Value) {
+    let begun = graphs.ask("POST", "/db/neo4j/tx", &statements(&[statement]));
+    assert_eq!(begun.content["errors"], json!([]), "{}", begun.content);
+    let target = begun.location.unwrap().strip_prefix("http://localhost:4000").unwrap().to_owned();
+    graphs.run("MATCH (c:Counter) SET c.n = c.n + 1", json!({})).unwrap();
+    let committed = graphs.ask("POST", &format!("{target}/commit"), &statements(&[]));
+    (begun.content, committed.content)
+}
+
+#[test]
+fn an_overtaken_transaction_whose_results_stay_the_same_is_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(dir.path());
+    graphs.run("CREATE (:Counter {n: 0})", json!({})).unwrap();
+    let (_, committed) = overtaken(&graphs, "MATCH (c:Counter) SET c.n = c.n + 10");
+    assert_eq!(committed["errors"], json!([]), "{committed}");
+    let n = || graphs.run("MATCH (c:Counter) RETURN c.n", json!({})).unwrap();
+    assert_eq!(n(), [json!([11])]);
+    // What it has created has the ids that its client was told.
+    let statement =
+        "MATCH (c:Counter) SET c.n = c.n + 10 CREATE (x:X)-[r:R]->(c) RETURN id(x), id(r), rand()";
+    let (begun, committed) = overtaken(&graphs, statement);
+    assert_eq!(committed["errors"], json!([]), "{committed}");
+    let told = &begun["results"][0]["data"][0]["row"];
+    let is = graphs.run("MATCH (x:X)-[r]->() RETURN id(x), id(r)", json!({})).unwrap();
+    assert_eq!(is, [json!([told[0], told[1]])]);
+    assert_eq!(n(), [json!([22])]);
+}
+
+#[test]
+fn what_was_shown_must_not_change_when_a_transaction_is_executed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(dir.path());
+    graphs.run("CREATE (:Counter {n: 0})", json!({})).unwrap();
+    let outdated = "Neo.TransientError.Transaction.Outdated";
+    for statement in [
+        "MATCH (c:Counter) SET c.n = c.n + 10 RETURN c.n",
+        "MATCH (c:Counter) WHERE c.n % 2 = 0 SET c.n = c.n + 10",
+        "MATCH (c:Counter) UNWIND range(1, c.n) AS i CREATE (:Y)",
+        "MATCH (c:Counter) CREATE (:Z) RETURN c.n > 2",
+    ] {
+        graphs.run("MATCH (c:Counter) SET c.n = 2", json!({})).unwrap();
+        let (_, committed) = overtaken(&graphs, statement);
+        assert_eq!(rows(&committed), Err(outdated.to_owned()), "{statement}");
+    }
+    assert_eq!(
+        graphs.run("MATCH (n) WHERE NOT n:Counter RETURN count(n)", json!({})),
+        Ok(vec![json!([0])])
+    );
+    // A row without a change of its own is the same before and after.
+    let (_, committed) = overtaken(&graphs, "MATCH (c:Counter) CREATE (:Z) RETURN c.n > 0");
+    assert_eq!(committed["errors"], json!([]), "{committed}");
+}
