@@ -218,14 +218,14 @@ fn rubbish_ends_its_own_connection_and_no_other() {
         assert_eq!(client.receive().unwrap().code(), "Neo.ClientError.Request.Invalid");
         assert!(client.is_closed());
     }
-    // No version that is served; HTTP behind the magic.
-    for offer in [&[0x60, 0x60, 0xB0, 0x17, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]] {
-        let mut stream = TcpStream::connect(server.address).unwrap();
-        stream.write_all(offer).unwrap();
-        let mut told = Vec::new();
-        stream.read_to_end(&mut told).unwrap();
-        assert_eq!(told, [0; 4]);
-    }
+    // No version that is served.
+    let mut offer = vec![0x60, 0x60, 0xB0, 0x17, 0, 0, 0, 9];
+    offer.resize(20, 0);
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.write_all(&offer).unwrap();
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).unwrap();
+    assert_eq!(told, [0; 4]);
     assert_eq!(other.value("RETURN 1"), Packed::Int(1));
     // HTTP is served beside it.
     assert_eq!(server.client().get("/health").unwrap().status, 200);

@@ -68,7 +68,7 @@ enum Work {
     /// A statement that is a transaction of its own, not executed yet.
     Prepared(Box<PreparedRun>),
     /// Its rows.
-    Streaming(OpenResult),
+    Streaming(Box<OpenResult>),
     Transaction(Box<OpenTransaction>),
 }
 
@@ -406,7 +406,7 @@ impl Executor {
             Ok(OperationResult { value, position: Some(position) })
         });
         let (result, bookmark) = executed.await??;
-        self.work = Work::Streaming(OpenResult { result, database, bookmark });
+        self.work = Work::Streaming(Box::new(OpenResult { result, database, bookmark }));
         Ok(rows)
     }
 

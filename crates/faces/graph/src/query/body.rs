@@ -65,9 +65,10 @@ pub(super) fn read(
         let what = "Unable to deserialize request: it must be UTF-8, not UTF-16 or UTF-32";
         return Err(RefusedBody::Invalid(what.to_owned()));
     }
-    let read = match body.iter().all(u8::is_ascii_whitespace) {
-        true => Body::default(),
-        false => serde_json::from_slice::<Object<Body<'_>>>(body).map_err(invalid)?.0,
+    let read = if body.iter().all(u8::is_ascii_whitespace) {
+        Body::default()
+    } else {
+        serde_json::from_slice::<Object<Body<'_>>>(body).map_err(invalid)?.0
     };
     let mode = match read.mode.as_deref() {
         None => AccessMode::Write,
