@@ -1,6 +1,7 @@
 //! Bolt as no driver sends it: versions, order, interruption, rubbish.
 
 use crate::bolt_client::*;
+use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -250,4 +251,58 @@ fn a_message_may_come_byte_by_byte_and_in_any_number_of_chunks() {
         Packed::List(vec![Packed::Text("y".repeat(300))])
     );
     client.receive().unwrap().success();
+}
+
+/// A connection to a server with accounts that shows these credentials: what it is told.
+fn log_on(closed: &Closed, auth: &serde_json::Value) -> (BoltClient, Message) {
+    let mut client = BoltClient::open(closed.server.address, (5, 4));
+    client.ask(HELLO, &[json!({"user_agent": "test/1.0"})]).success();
+    let told = client.ask(LOGON, &[auth.clone()]);
+    (client, told)
+}
+
+#[test]
+fn who_connects_proves_it_and_may_what_its_account_may() {
+    let closed = Closed::start();
+    let token = closed.add("ann", &["reader:main"]);
+    let basic =
+        |password: &str| json!({"scheme": "basic", "principal": "ann", "credentials": password});
+    for refused in [
+        basic("wrong"),
+        json!({"scheme": "none"}),
+        json!({"scheme": "kerberos", "credentials": "x"}),
+        json!({"scheme": "bearer", "credentials": "nonsense"}),
+    ] {
+        let (mut client, told) = log_on(&closed, &refused);
+        assert_eq!(told.code(), "Neo.ClientError.Security.Unauthorized", "{refused}");
+        assert!(client.is_closed(), "{refused}");
+    }
+    for accepted in [basic(PASSWORD), json!({"scheme": "bearer", "credentials": token})] {
+        let (mut client, told) = log_on(&closed, &accepted);
+        told.success();
+        assert_eq!(client.value("MATCH (n) RETURN count(n)"), Packed::Int(0));
+        let refused = client.run("CREATE (n)", json!({})).unwrap_err();
+        assert_eq!(refused, "Neo.ClientError.Security.Forbidden");
+        // Logs that it may not read are not in its lists.
+        closed.ask(&closed.root, "PUT", "/v1/logs/secret", &serde_json::Value::Null);
+        client.send(RUN, &[json!("SHOW DATABASES YIELD name"), json!({}), json!({"db": "system"})]);
+        client.send(PULL, &[json!({"n": -1})]);
+        client.receive().unwrap().success();
+        let mut names = Vec::new();
+        loop {
+            match client.receive().unwrap() {
+                Message { tag: RECORD, fields } => names.push(format!("{:?}", fields[0])),
+                end => break drop(end.success()),
+            }
+        }
+        assert!(names.len() == 2 && !names.concat().contains("secret"), "{names:?}");
+    }
+    // An account that is disabled meanwhile.
+    let (mut client, told) = log_on(&closed, &basic(PASSWORD));
+    told.success();
+    client.ask(BEGIN, &[json!({})]).success();
+    let off = json!({"enabled": false});
+    closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &off).expect(200);
+    let refused = client.run("RETURN 1", json!({})).unwrap_err();
+    assert_eq!(refused, "Neo.ClientError.Security.AuthorizationExpired");
 }
