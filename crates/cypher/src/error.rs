@@ -131,7 +131,7 @@ macro_rules! details {
 
 details! {
     AmbiguousAggregationExpression, Cancelled, ColumnNameConflict, ConstraintViolation, CreatingVarLength, DeleteConnectedNode,
-    DeletedEntityAccess, DifferentColumnsInUnion, DivisionByZero, FloatingPointOverflow, IntegerOverflow,
+    DeletedEntityAccess, DifferentColumnsInUnion, DivisionByZero, ExternalResource, FloatingPointOverflow, IntegerOverflow,
     InvalidAggregation, InvalidArgumentPassingMode, InvalidArgumentType, InvalidArgumentValue,
     InvalidClauseComposition, InvalidDelete, InvalidNumberLiteral, InvalidNumberOfArguments, InvalidParameterUse,
     InvalidPropertyType, InvalidRelationshipPattern, InvalidUnicodeCharacter, InvalidUnicodeLiteral, LimitExceeded,
@@ -202,6 +202,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match (self.kind, self.detail) {
             (ErrorKind::SyntaxError, _) => "Neo.ClientError.Statement.SyntaxError",
+            (ErrorKind::SemanticError, Detail::ExternalResource) => {
+                "Neo.ClientError.Statement.ExternalResourceFailed"
+            }
             (ErrorKind::SemanticError, _) => "Neo.ClientError.Statement.SemanticError",
             (ErrorKind::ParameterMissing, _) => "Neo.ClientError.Statement.ParameterMissing",
             (ErrorKind::TypeError, _) => "Neo.ClientError.Statement.TypeError",

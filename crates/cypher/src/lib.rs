@@ -12,6 +12,7 @@ pub mod evaluate;
 mod execute;
 mod fulltext;
 pub mod functions;
+mod graph_values;
 pub mod ir;
 mod plan;
 mod procedure;
@@ -26,6 +27,9 @@ pub use plan::PlanStep;
 pub use procedure::{
     Argument, ArgumentType, BuiltIn, Mode, NEO4J_VERSION, Procedure, Procedures, Rows,
 };
-pub use server::{Account, Database, EventSink, EventsWanted, LogEvent, NoServer, Server};
+pub use server::{
+    Account, Database, EachRecord, EventSink, EventsWanted, LogEvent, NoServer,
+    STEPS_BEFORE_READING, Server,
+};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
 pub use syntax::count_tokens;

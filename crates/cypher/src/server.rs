@@ -1,8 +1,13 @@
 //! What statements can ask of the server around the graph.
 
-use crate::error::Result;
+use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Value;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Steps that a statement takes before it reads a disk: more than it may on a serving thread or in
+/// the room for work of some ms.
+pub const STEPS_BEFORE_READING: u64 = 1 << 17;
 
 /// What statements can ask of the server around the graph. It answers from memory, except for
 /// events.
@@ -31,7 +36,21 @@ pub trait Server: Sync {
         let _ = (wanted, sink);
         Ok(())
     }
+
+    /// Passes the records of a file of comma-separated values to `each`, until it stops. Reads the
+    /// disk, which the statement has charged for.
+    ///
+    /// # Errors
+    /// Those of `each`; a file that is not there or must not be read.
+    fn csv(&self, source: &str, terminator: u8, each: &mut EachRecord<'_>) -> Result<()> {
+        let _ = (source, terminator, each);
+        let message = "LOAD CSV reads no files here";
+        Err(Error::runtime(ErrorKind::SemanticError, Detail::ExternalResource, message))
+    }
 }
+
+/// Takes the fields of a record, and says whether there is more to read.
+pub type EachRecord<'e> = dyn FnMut(Vec<Arc<str>>) -> Result<ControlFlow<()>> + 'e;
 
 /// Which events of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

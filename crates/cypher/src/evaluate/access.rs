@@ -4,6 +4,7 @@ use super::nested;
 use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::functions::{component, properties};
+use crate::graph_values::label_texts;
 use crate::ir::{DynamicLabels, Expression, MapProjectionItem};
 use crate::value::{Entries, Value, from_property};
 use std::sync::Arc;
@@ -204,27 +205,6 @@ fn unlabelled(value: &Value) -> Error {
         Detail::InvalidArgumentType,
         format!("Only nodes have labels, not {}.", value.type_name()),
     )
-}
-
-/// The labels or types that a value names: a text or a list of texts.
-pub(crate) fn label_texts(value: &Value, context: &mut Context<'_>) -> Result<Vec<Arc<str>>> {
-    let text = |value: &Value| match value {
-        Value::String(text) => Ok(Arc::clone(text)),
-        other => {
-            let message = format!(
-                "A label or a type is a String or a List of Strings, not {}.",
-                other.type_name()
-            );
-            Err(Error::type_error(Detail::InvalidArgumentType, message))
-        }
-    };
-    match value {
-        Value::List(items) => {
-            context.budget.charge_steps(items.len() as u64)?;
-            items.iter().map(text).collect()
-        }
-        one => Ok(vec![text(one)?]),
-    }
 }
 
 /// `subject{.key, .*, key: value}`

@@ -8,7 +8,6 @@ mod logic;
 mod text;
 mod types;
 
-pub(crate) use access::label_texts;
 pub(crate) use items::held;
 pub use logic::truth;
 

@@ -1,10 +1,11 @@
 //! `SET`, `REMOVE` and `DELETE`.
 
-use super::create::{add_labels, entries_of, key_name, properties_of, property_of};
+use super::create::{entries_of, properties_of};
 use super::expand::unfit;
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::evaluate::evaluate;
+use crate::graph_values::{add_labels, key_name, property_of};
 use crate::ir::{Delete, Expression, RemoveItem, SetItem};
 use crate::value::{NodeId, RelationshipId, Value};
 use std::sync::Arc;

@@ -4,11 +4,12 @@ use super::expand::unfit;
 use super::path;
 use super::pipeline::{get, set};
 use crate::context::Context;
-use crate::error::{Detail, Error, Result};
-use crate::evaluate::{evaluate, label_texts};
+use crate::error::Result;
+use crate::evaluate::evaluate;
+use crate::graph_values::{add_labels, key_name, one_type, property_of};
 use crate::ir::{Expression, Properties, Slot};
 use crate::plan::Creation;
-use crate::value::{NodeId, Value, to_property};
+use crate::value::{NodeId, Value};
 use std::sync::Arc;
 use wellspring_graph::{Name, Value as Property};
 
@@ -57,46 +58,6 @@ fn end(row: &[Value], slot: Slot) -> Result<NodeId> {
     match get(row, slot) {
         Value::Node(id) => Ok(*id),
         other => Err(unfit(other, "a node at the end of a relationship")),
-    }
-}
-
-/// Adds the labels that a value names, each once.
-pub(crate) fn add_labels(
-    value: &Value,
-    labels: &mut Vec<Name>,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    for text in label_texts(value, context)? {
-        let label = label_name(&text, context)?;
-        if !labels.contains(&label) {
-            context.budget.charge_steps(labels.len() as u64)?;
-            labels.push(label);
-        }
-    }
-    Ok(())
-}
-
-/// The only type that a value names.
-pub(crate) fn one_type(value: &Value, context: &mut Context<'_>) -> Result<Name> {
-    let types = label_texts(value, context)?;
-    let [text] = types.as_slice() else {
-        let message =
-            format!("A relationship is created with exactly one type, not with {}.", types.len());
-        return Err(Error::argument(Detail::NoSingleRelationshipType, message));
-    };
-    label_name(text, context)
-}
-
-/// The graph's name for a label or type, if it is valid.
-fn label_name(text: &str, context: &Context<'_>) -> Result<Name> {
-    match context.transaction.name(text) {
-        Name::UNKNOWN => {
-            let mut error = Error::from(context.transaction.refused_name(text));
-            let shown: String = text.chars().take(40).collect();
-            error.message = format!("'{shown}' cannot be a label or type: {}", error.message);
-            Err(error)
-        }
-        name => Ok(name),
     }
 }
 
@@ -160,12 +121,6 @@ pub(super) fn entries_of(
     Ok(all)
 }
 
-/// Converts a value to a property, which copies a list; charged by its length.
-pub(crate) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Option<Property>> {
-    context.budget.charge_steps(value.steps())?;
-    to_property(value)
-}
-
 /// Charges for properties about to be written: a step for each, and memory for their list, which is
 /// returned afterwards. The transaction pays for what is stored.
 fn charge_entries(count: usize, context: &mut Context<'_>) -> Result<()> {
@@ -186,17 +141,4 @@ fn add(
         all.push((key_name(key, context)?, value));
     }
     Ok(())
-}
-
-/// The graph's name for a key, if it is valid.
-pub(crate) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
-    match context.transaction.name(key) {
-        Name::UNKNOWN => {
-            let mut error = Error::from(context.transaction.refused_name(key));
-            let shown: String = key.chars().take(40).collect();
-            error.message = format!("'{shown}' cannot be a property key: {}", error.message);
-            Err(error)
-        }
-        name => Ok(name),
-    }
 }

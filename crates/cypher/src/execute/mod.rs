@@ -12,6 +12,7 @@ mod create;
 mod expand;
 mod join;
 mod keep;
+mod load_csv;
 mod merge;
 mod path;
 mod pipeline;
@@ -25,7 +26,6 @@ mod trails;
 mod unwind;
 mod variable;
 
-pub(crate) use create::{add_labels, key_name, one_type, property_of};
 pub use pipeline::Flow;
 pub(crate) use result::{run_query, subquery};
 pub(crate) use schema::change_schema;

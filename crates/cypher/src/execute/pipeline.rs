@@ -1,8 +1,8 @@
 //! How rows pass from operator to operator.
 
 use super::{
-    aggregate, call, change, create, expand, keep, merge, path, scan, shortest, sort, unwind,
-    variable,
+    aggregate, call, change, create, expand, keep, load_csv, merge, path, scan, shortest, sort,
+    unwind, variable,
 };
 use crate::context::Context;
 use crate::error::Result;
@@ -176,6 +176,7 @@ fn step(
                 Ok(Flow::Continue)
             }
         }
+        Operator::LoadCsv(load) => load_csv::load(load, row, context, next),
         Operator::Unwind { list, variable } => unwind::unwind(list, *variable, row, context, next),
         Operator::Optional { inner, introduced } => optional(inner, introduced, row, context, next),
         Operator::Compute(items) => compute(items, row, context, next),

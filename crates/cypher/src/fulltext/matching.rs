@@ -1,6 +1,6 @@
 //! Whether words and documents match a question.
 
-use super::query::{Group, Leaf, Occurrence, Part, TextQuery, Wanted};
+use super::query::{Group, Leaf, Occurrence, Part, Term, TextQuery};
 use super::ranking::Document;
 use std::collections::HashMap;
 
@@ -37,10 +37,10 @@ impl TextQuery {
     /// The letters and words that a word of a document is compared with, at worst.
     pub(super) fn compared(&self) -> usize {
         let compared = self.leaves.iter().map(|leaf| match &leaf.wanted {
-            Wanted::Word(_) | Wanted::All => 0,
-            Wanted::Phrase(words) => words.len(),
-            Wanted::Pattern(letters) => letters.len() * 4,
-            Wanted::Alike(letters, _) => letters.len().min(MOST_LETTERS) * 8,
+            Term::Word(_) | Term::All => 0,
+            Term::Phrase(words) => words.len(),
+            Term::Wildcard(letters) => letters.len() * 4,
+            Term::Similar(letters, _) => letters.len().min(MOST_LETTERS) * 8,
         });
         compared.sum()
     }
@@ -49,7 +49,7 @@ impl TextQuery {
     pub(super) fn plain_words(&self) -> PlainWords {
         let mut by_word: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, leaf) in self.leaves.iter().enumerate() {
-            if let Wanted::Word(word) = &leaf.wanted {
+            if let Term::Word(word) = &leaf.wanted {
                 by_word.entry(word.clone()).or_default().push(at);
             }
         }
@@ -61,15 +61,15 @@ impl TextQuery {
 pub(super) struct PlainWords(HashMap<String, Vec<usize>>);
 
 /// How often something other than a plain word occurs.
-fn occurrences(wanted: &Wanted, words: &[String]) -> u32 {
+fn occurrences(wanted: &Term, words: &[String]) -> u32 {
     let count = match wanted {
-        Wanted::Word(_) => 0,
-        Wanted::All => 1,
-        Wanted::Phrase(phrase) => {
+        Term::Word(_) => 0,
+        Term::All => 1,
+        Term::Phrase(phrase) => {
             words.windows(phrase.len()).filter(|window| *window == phrase.as_slice()).count()
         }
-        Wanted::Pattern(pattern) => words.iter().filter(|word| fits(pattern, word)).count(),
-        Wanted::Alike(letters, slips) => {
+        Term::Wildcard(pattern) => words.iter().filter(|word| fits(pattern, word)).count(),
+        Term::Similar(letters, slips) => {
             words.iter().filter(|word| is_alike(letters, word, *slips)).count()
         }
     };

@@ -1,8 +1,8 @@
 //! The language of questions: the part of Lucene's that tools send.
 //!
-//! `word`, `"a phrase"`, `begin*`, `w?rd`, `slip~`, `key:word`, `(a b)`, `AND`, `OR`, `NOT`, `+must`,
-//! `-not`, `word^2`; a backslash makes a sign a part of a word. Without `AND` and the like, one of
-//! the words suffices.
+//! `word`, `"a phrase"`, `begin*`, `w?rd`, `slip~`, `key:word`, `(a b)`, `AND`, `OR`, `NOT`,
+//! `+must`, `-not`, `word^2`; a backslash makes a sign a part of a word. Without `AND` and the
+//! like, one of the words suffices.
 
 use super::words::words;
 use std::iter::Peekable;
@@ -22,22 +22,22 @@ pub(crate) struct TextQuery {
 pub(super) struct Leaf {
     /// The key of the property it must occur in; any without.
     pub(super) key: Option<String>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Term,
     /// What it weighs in the ranking.
     pub(super) boost: f64,
 }
 
 /// What must occur.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum Term {
     /// A word.
     Word(String),
     /// Words one after another, at least two.
     Phrase(Vec<String>),
     /// A word of this form: `*` stands for any letters, `?` for one.
-    Pattern(Vec<char>),
+    Wildcard(Vec<char>),
     /// A word that differs by at most so many letters.
-    Alike(Vec<char>, usize),
+    Similar(Vec<char>, usize),
     /// Anything: `*:*`
     All,
 }
@@ -113,7 +113,7 @@ struct Reader<'t> {
 }
 
 /// A word as written: its letters, and whether each was escaped.
-type Written = Vec<(char, bool)>;
+type EscapedText = Vec<(char, bool)>;
 
 impl Reader<'_> {
     /// Parts up to the end or a closing bracket.
@@ -194,7 +194,7 @@ impl Reader<'_> {
         sign: &mut Option<Occurrence>,
     ) -> Result<Option<Part>, QueryFault> {
         if key == "*" && self.rest.next_if_eq(&'*').is_some() {
-            return self.add(None, Wanted::All).map(Some);
+            return self.add(None, Term::All).map(Some);
         }
         self.part(Some(key), joined, sign)
     }
@@ -230,14 +230,14 @@ impl Reader<'_> {
         let mut all: Vec<String> = words(&text).collect();
         let wanted = match all.len() {
             0 => return Ok(Part::Group(Group::default())),
-            1 => Wanted::Word(all.remove(0)),
-            _ => Wanted::Phrase(all),
+            1 => Term::Word(all.remove(0)),
+            _ => Term::Phrase(all),
         };
         self.add_boosted(key, wanted, boost)
     }
 
     /// Letters up to a blank or a sign.
-    fn word(&mut self) -> Written {
+    fn word(&mut self) -> EscapedText {
         let mut word = Vec::new();
         while let Some(&letter) = self.rest.peek() {
             let ends = letter.is_whitespace()
@@ -259,14 +259,14 @@ impl Reader<'_> {
     }
 
     /// A word as a part: several if the tokenizer divides it.
-    fn leaf(&mut self, key: Option<&str>, word: &Written) -> Result<Part, QueryFault> {
+    fn leaf(&mut self, key: Option<&str>, word: &EscapedText) -> Result<Part, QueryFault> {
         let plain: String = word.iter().map(|(letter, _)| letter).collect();
         let has_pattern = word.iter().any(|it| matches!(it, ('*' | '?', false)));
         if self.rest.next_if_eq(&'~').is_some() {
             let slips = self.number().map_or(MOST_SLIPS, |number| number as usize).min(MOST_SLIPS);
             let boost = self.boost();
             let letters = plain.to_lowercase().chars().collect();
-            return self.add_boosted(key, Wanted::Alike(letters, slips), boost);
+            return self.add_boosted(key, Term::Similar(letters, slips), boost);
         }
         let boost = self.boost();
         if has_pattern {
@@ -274,11 +274,11 @@ impl Reader<'_> {
             if letters.len() > MOST_LETTERS {
                 return Err(QueryFault::TooLarge);
             }
-            return self.add_boosted(key, Wanted::Pattern(letters), boost);
+            return self.add_boosted(key, Term::Wildcard(letters), boost);
         }
         let mut parts = Vec::new();
         for word in words(&plain) {
-            parts.push((Occurrence::Should, self.add_boosted(key, Wanted::Word(word), boost)?));
+            parts.push((Occurrence::Should, self.add_boosted(key, Term::Word(word), boost)?));
         }
         Ok(match parts.len() {
             1 => parts.remove(0).1,
@@ -286,14 +286,14 @@ impl Reader<'_> {
         })
     }
 
-    fn add(&mut self, key: Option<&str>, wanted: Wanted) -> Result<Part, QueryFault> {
+    fn add(&mut self, key: Option<&str>, wanted: Term) -> Result<Part, QueryFault> {
         self.add_boosted(key, wanted, 1.0)
     }
 
     fn add_boosted(
         &mut self,
         key: Option<&str>,
-        wanted: Wanted,
+        wanted: Term,
         boost: f64,
     ) -> Result<Part, QueryFault> {
         if self.leaves.len() >= MOST_LEAVES {
@@ -335,17 +335,17 @@ mod tests {
 
     /// A question as text.
     fn shown(text: &str) -> String {
-        use super::{Group, Leaf, Occurrence, Part, Wanted};
+        use super::{Group, Leaf, Occurrence, Part, Term};
         fn leaf(leaf: &Leaf) -> String {
             let key = leaf.key.as_ref().map(|key| format!("{key}:")).unwrap_or_default();
             let wanted = match &leaf.wanted {
-                Wanted::Word(word) => word.clone(),
-                Wanted::Phrase(words) => format!("\"{}\"", words.join(" ")),
-                Wanted::Pattern(letters) => letters.iter().collect(),
-                Wanted::Alike(letters, slips) => {
+                Term::Word(word) => word.clone(),
+                Term::Phrase(words) => format!("\"{}\"", words.join(" ")),
+                Term::Wildcard(letters) => letters.iter().collect(),
+                Term::Similar(letters, slips) => {
                     format!("{}~{slips}", letters.iter().collect::<String>())
                 }
-                Wanted::All => "ALL".to_owned(),
+                Term::All => "ALL".to_owned(),
             };
             let boost = if leaf.boost == 1.0 { String::new() } else { format!("^{}", leaf.boost) };
             format!("{key}{wanted}{boost}")

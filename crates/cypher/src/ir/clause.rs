@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Expression, PathPattern, Projection, Query, Slot};
-use crate::procedure::Mode;
 
 /// A clause. A query is a chain of clauses: each takes the rows of the previous one.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +11,8 @@ pub enum Clause {
     Match(Match),
     /// `UNWIND`
     Unwind(Unwind),
+    /// `LOAD CSV`
+    LoadCsv(LoadCsv),
     /// `CALL name(…) YIELD …`
     CallProcedure(CallProcedure),
     /// `CALL { … }`
@@ -54,6 +55,19 @@ pub struct Unwind {
     pub variable: Slot,
 }
 
+/// `LOAD CSV [WITH HEADERS] FROM source AS variable FIELDTERMINATOR …`
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadCsv {
+    /// The address of the file.
+    pub source: Expression,
+    /// Whether the first line names the fields: a row is then a map, otherwise a list.
+    pub with_headers: bool,
+    /// What stands between fields.
+    pub terminator: u8,
+    /// The slot of the row.
+    pub variable: Slot,
+}
+
 /// `CALL name(arguments) YIELD field AS slot`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallProcedure {
@@ -67,6 +81,17 @@ pub struct CallProcedure {
     pub yields: Vec<(Arc<str>, Slot)>,
     /// `YIELD … WHERE`
     pub predicate: Option<Expression>,
+}
+
+/// What a procedure touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Only what the server knows without a graph.
+    Server,
+    /// It reads the graph.
+    Read,
+    /// It changes the graph.
+    Write,
 }
 
 /// `CALL { query }`

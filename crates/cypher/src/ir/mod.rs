@@ -13,7 +13,8 @@ mod slots;
 mod value_type;
 
 pub use clause::{
-    CallProcedure, CallSubquery, Clause, Delete, Foreach, Match, Merge, RemoveItem, SetItem, Unwind,
+    CallProcedure, CallSubquery, Clause, Delete, Foreach, LoadCsv, Match, Merge, Mode, RemoveItem,
+    SetItem, Unwind,
 };
 pub use expression::{
     BinaryOperator, Case, Comparison, DynamicLabels, Expression, ListComprehension,

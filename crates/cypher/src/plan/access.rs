@@ -1,7 +1,6 @@
 //! What a query touches: known before it runs, from its clauses.
 
-use crate::ir::{Clause, Query, Statement, StatementBody};
-use crate::procedure::Mode;
+use crate::ir::{Clause, Mode, Query, Statement, StatementBody};
 
 /// Whether a query changes data.
 pub(crate) fn writes(query: &Query) -> bool {
@@ -13,9 +12,11 @@ pub(crate) fn writes(query: &Query) -> bool {
         | Clause::Delete(_)
         | Clause::Foreach(_) => true,
         Clause::CallProcedure(call) => call.mode == Mode::Write,
-        Clause::Match(_) | Clause::Unwind(_) | Clause::CallSubquery(_) | Clause::Project(_) => {
-            false
-        }
+        Clause::Match(_)
+        | Clause::Unwind(_)
+        | Clause::LoadCsv(_)
+        | Clause::CallSubquery(_)
+        | Clause::Project(_) => false,
     })
 }
 

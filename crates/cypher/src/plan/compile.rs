@@ -5,10 +5,10 @@ use super::operator::{Operator, Pipeline, ProcedureCall, QueryPlan, SubqueryPlan
 use super::{matching, projecting, writing};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::{
-    CallProcedure, Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody,
+    CallProcedure, Clause, Expression, Mode, Query, SingleQuery, Slot, Statement, StatementBody,
     Subquery, SubqueryKind,
 };
-use crate::procedure::{Mode, Procedures};
+use crate::procedure::Procedures;
 
 /// Compiles a statement's query and its subqueries; `None` for a schema command.
 pub(crate) fn compile(
@@ -157,6 +157,14 @@ impl Compiler {
                 self.push(Operator::Unwind { list, variable });
                 self.single = false;
             }
+            Clause::LoadCsv(load) => {
+                // One row reads nothing of the graph beside what comes after it.
+                if !self.single || self.writes.is_some() {
+                    self.before_reading(visible);
+                }
+                self.push(Operator::LoadCsv(load.clone()));
+                self.single = false;
+            }
             Clause::CallProcedure(call) => {
                 self.before_reading(visible);
                 if call.mode == Mode::Write {
@@ -213,6 +221,7 @@ impl Compiler {
             }
             Clause::Match(_)
             | Clause::Unwind(_)
+            | Clause::LoadCsv(_)
             | Clause::CallProcedure(_)
             | Clause::CallSubquery(_)
             | Clause::Project(_) => {}

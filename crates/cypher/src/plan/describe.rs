@@ -104,6 +104,7 @@ fn named(operator: &Operator) -> (&'static str, String) {
         Operator::Path(_) => ("Projection", "a path".to_owned()),
         Operator::Filter(_) => plain("Filter"),
         Operator::Unwind { .. } => plain("Unwind"),
+        Operator::LoadCsv(_) => plain("LoadCSV"),
         Operator::Optional { .. } => plain("Optional"),
         Operator::Compute(items) => ("Projection", counted(items.len(), "value")),
         Operator::StoredCount { counted, .. } => match counted {

@@ -67,6 +67,7 @@ fn pass(operator: &mut Operator, after: &mut LaterUse) {
     match operator {
         Operator::Filter(predicate) => after.evaluate(predicate),
         Operator::Unwind { list, .. } => after.evaluate(list),
+        Operator::LoadCsv(load) => after.evaluate(&load.source),
         Operator::Compute(items) => items.iter().for_each(|it| after.evaluate(&it.expression)),
         Operator::Expand(expand) => {
             let it = &expand.connection;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::functions::Aggregate;
 use crate::ir::{
-    Delete, Direction, Expression, Length, ProjectionItem, Properties, RemoveItem, SetItem,
-    Shortest, Slot, SortKey, SubqueryKind, for_each_slot,
+    Delete, Direction, Expression, Length, LoadCsv, ProjectionItem, Properties, RemoveItem,
+    SetItem, Shortest, Slot, SortKey, SubqueryKind, for_each_slot,
 };
 use crate::procedure::Procedure;
 
@@ -48,6 +48,8 @@ pub(crate) enum Operator {
     Filter(Expression),
     /// Binds a slot to each element of a list in turn.
     Unwind { list: Expression, variable: Slot },
+    /// `LOAD CSV`
+    LoadCsv(LoadCsv),
     /// The rows of the inner pipeline, or the row itself with nulls.
     Optional {
         inner: Pipeline,

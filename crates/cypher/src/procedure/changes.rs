@@ -5,8 +5,8 @@ use super::signature::{Parameter, column};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
-use crate::execute::{add_labels, key_name, one_type, property_of};
 use crate::functions::{refusal, vector};
+use crate::graph_values::{add_labels, key_name, one_type, property_of};
 use crate::value::{NodeId, RelationshipId, Value, equals, from_property};
 use wellspring_graph::{Direction, Name, Value as Property};
 

@@ -5,7 +5,7 @@ use super::signature::{Parameter, column};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::{Budget, Context};
 use crate::error::{Detail, Error, Result};
-use crate::server::{EventSink, EventsWanted, LogEvent};
+use crate::server::{EventSink, EventsWanted, LogEvent, STEPS_BEFORE_READING};
 use crate::temporal;
 use crate::value::Value;
 use std::sync::Arc;
@@ -34,9 +34,6 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[BuiltInProcedure {
     },
 }];
 
-/// Steps charged before anything is read: more than a statement may take on a serving thread or in
-/// the room for work of some ms.
-const STEPS_BEFORE_READING: u64 = 1 << 17;
 /// Events returned where the caller says nothing, and at most.
 const DEFAULT_LIMIT: u64 = 1_000;
 const MOST_LIMIT: u64 = 10_000;

@@ -2,7 +2,7 @@
 
 use super::built_in::BuiltInProcedure;
 use super::signature::{Column, Parameter, column};
-use super::survey::{Chosen, Extent, PropertyKind, SeenEntities, Survey, survey};
+use super::survey::{Extent, NameFilter, PropertyKind, SeenEntities, Survey, survey};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
@@ -95,8 +95,8 @@ impl Extent {
         Self {
             sample: Some(LARGE_SAMPLE),
             relationships: 0,
-            labels: Chosen::default(),
-            types: Chosen::default(),
+            labels: NameFilter::default(),
+            types: NameFilter::default(),
         }
     }
 }
@@ -142,8 +142,8 @@ fn extent(arguments: &[Value], context: &mut Context<'_>) -> Result<Extent> {
     Ok(Extent {
         sample,
         relationships,
-        labels: Chosen { included: names("includeLabels")?, excluded: names("excludeLabels")? },
-        types: Chosen { included: names("includeRels")?, excluded: names("excludeRels")? },
+        labels: NameFilter { included: names("includeLabels")?, excluded: names("excludeLabels")? },
+        types: NameFilter { included: names("includeRels")?, excluded: names("excludeRels")? },
     })
 }
 

@@ -20,6 +20,7 @@ pub(crate) use shown::{SHOWN, Shown};
 
 use crate::context::Context;
 use crate::error::Result;
+pub use crate::ir::Mode;
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -45,17 +46,6 @@ pub trait Procedure: Send + Sync {
 
 /// The rows of a procedure, each as wide as its columns.
 pub type Rows = Vec<Vec<Value>>;
-
-/// What a procedure touches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Only what the server knows without a graph.
-    Server,
-    /// It reads the graph.
-    Read,
-    /// It changes the graph.
-    Write,
-}
 
 /// An argument of a procedure.
 #[derive(Debug, Clone)]

@@ -16,20 +16,20 @@ pub(super) struct Extent {
     /// The most relationships of a node that are examined.
     pub(super) relationships: usize,
     /// Whether entities with this label or of this type are.
-    pub(super) labels: Chosen,
-    pub(super) types: Chosen,
+    pub(super) labels: NameFilter,
+    pub(super) types: NameFilter,
 }
 
 /// A choice of names.
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct NameFilter {
     /// Only these, unless empty.
     pub(super) included: Vec<Arc<str>>,
     /// Not these.
     pub(super) excluded: Vec<Arc<str>>,
 }
 
-impl Chosen {
+impl NameFilter {
     fn has(&self, name: &Arc<str>) -> bool {
         (self.included.is_empty() || self.included.contains(name)) && !self.excluded.contains(name)
     }

@@ -13,8 +13,8 @@ use super::columns::Columns;
 use super::names::Names;
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::{
-    Aggregate, CallProcedure, CallSubquery, Clause, Expression, Match, Query, SingleQuery, Slot,
-    Statement, StatementBody, Subquery, Unwind,
+    Aggregate, CallProcedure, CallSubquery, Clause, Expression, LoadCsv, Match, Query, SingleQuery,
+    Slot, Statement, StatementBody, Subquery, Unwind,
 };
 use crate::procedure::{Argument, ArgumentType, Procedures};
 
@@ -39,7 +39,8 @@ pub(super) struct Lowering<'l> {
     /// The aggregations of the projection being lowered; `None` outside of one.
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) subqueries: Vec<Subquery>,
-    /// Names that subqueries return with `*`, which the parser's analysis does not know.
+    /// Names that subqueries return with `*` and that `LOAD CSV` declares, which the parser's
+    /// analysis does not know.
     exported: Vec<Arc<str>>,
     parameters: Vec<Arc<str>>,
     known_parameters: HashSet<Arc<str>>,
@@ -241,10 +242,32 @@ impl<'l> Lowering<'l> {
             ast::ReadingClause::CallSubquery(clause) => {
                 self.call_subquery(clause).map(Clause::CallSubquery)
             }
-            ast::ReadingClause::LoadCsv(clause) => {
-                Err(self.fail(Detail::Unsupported, "LOAD CSV is not supported", clause.span))
-            }
+            ast::ReadingClause::LoadCsv(clause) => self.load_csv(clause).map(Clause::LoadCsv),
         }
+    }
+
+    fn load_csv(&mut self, clause: &clause::LoadCsv) -> Result<LoadCsv> {
+        let terminator = match &clause.field_terminator {
+            None => b',',
+            Some(text) => match text.value.as_bytes() {
+                [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | b'\\') => *one,
+                _ => {
+                    let message = "FIELDTERMINATOR must be one ASCII character, and no quotation \
+                                   mark, backslash or line break";
+                    return Err(self.fail(Detail::InvalidArgumentValue, message, clause.span));
+                }
+            },
+        };
+        let source = self.expression(&clause.source)?;
+        let name = &clause.variable.name.name;
+        if self.names.own().iter().any(|(known, _)| **known == **name) {
+            let message = format!("Variable `{name}` already declared");
+            return Err(self.fail(Detail::VariableAlreadyBound, message, clause.span));
+        }
+        // The parser's analysis takes the name for one that is read.
+        self.exported.push(name.as_str().into());
+        let variable = self.declare(name);
+        Ok(LoadCsv { source, with_headers: clause.with_headers, terminator, variable })
     }
 
     fn lower_match(&mut self, clause: &clause::Match) -> Result<Match> {

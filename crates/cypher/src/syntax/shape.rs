@@ -112,7 +112,6 @@ impl Judge<'_> {
                 let message = "SHOW is supported for indexes, constraints, databases, procedures, functions and the current user, alone in its statement";
                 self.object(at, Detail::Unsupported, message.to_owned());
             }
-            SyntaxKind::LOAD_CSV_CLAUSE => self.unsupported(at, "LOAD CSV"),
             SyntaxKind::USE_CLAUSE => {
                 let message =
                     "USE is not supported: the database is chosen by the address of the request";
@@ -134,10 +133,6 @@ impl Judge<'_> {
         }
         self.alias(node);
         self.last_clause(node);
-    }
-
-    fn unsupported(&mut self, at: usize, what: &str) {
-        self.object(at, Detail::Unsupported, format!("{what} is not supported"));
     }
 
     /// Words before a statement, and commands that are not queries.
@@ -415,6 +410,7 @@ fn is_reading(kind: SyntaxKind) -> bool {
         kind,
         Kind::MATCH_CLAUSE
             | Kind::UNWIND_CLAUSE
+            | Kind::LOAD_CSV_CLAUSE
             | Kind::CALL_SUBQUERY_CLAUSE
             | Kind::STANDALONE_CALL
             | Kind::WITH_CLAUSE
@@ -425,5 +421,5 @@ fn is_reading(kind: SyntaxKind) -> bool {
 
 fn is_judged_elsewhere(kind: SyntaxKind) -> bool {
     use SyntaxKind as Kind;
-    matches!(kind, Kind::UNION | Kind::SHOW_CLAUSE | Kind::USE_CLAUSE | Kind::LOAD_CSV_CLAUSE)
+    matches!(kind, Kind::UNION | Kind::SHOW_CLAUSE | Kind::USE_CLAUSE)
 }

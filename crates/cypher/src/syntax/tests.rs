@@ -239,10 +239,6 @@ fn updates_before_finish_are_kept() {
 fn what_is_not_supported_or_not_understood_is_named() {
     for (text, expected) in [
         (
-            "LOAD CSV FROM 'x' AS row MERGE (p:Part {sku: row.sku})",
-            "LOAD CSV is not supported (line 1, column 1 (offset: 0))",
-        ),
-        (
             "SHOW USERS",
             "SHOW is supported for indexes, constraints, databases, procedures, functions and the current user, alone in its statement (line 1, column 1 (offset: 0))",
         ),

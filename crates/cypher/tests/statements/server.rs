@@ -3,9 +3,9 @@
 use crate::graph::TestGraph;
 use std::sync::Arc;
 use wellspring_cypher::context::Budget;
-use wellspring_cypher::error::Error;
+use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{Account, Database, EventSink, EventsWanted, LogEvent, Server};
+use wellspring_cypher::{Account, Database, EachRecord, EventSink, EventsWanted, LogEvent, Server};
 
 /// A server with two databases and `system`.
 struct TestServer;
@@ -51,6 +51,21 @@ impl Server for TestServer {
             })?;
         }
         sink.parsing(wanted.limit)
+    }
+
+    fn csv(&self, source: &str, terminator: u8, each: &mut EachRecord<'_>) -> Result<(), Error> {
+        if source != "file:///people.csv" {
+            let detail = Detail::Refused;
+            return Err(Error::runtime(ErrorKind::SemanticError, detail, "no such file"));
+        }
+        let end = if terminator == b';' { ";" } else { "" };
+        for fields in [["id", "name"], ["1", "Ann"], ["2", "Bob"], ["3", ""]] {
+            let fields = fields.map(|field| format!("{field}{end}").into());
+            if each(fields.to_vec())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn transaction_metadata(&self) -> Vec<(Arc<str>, Value)> {
@@ -235,4 +250,37 @@ fn events_are_joined_with_the_graph() {
     // Nothing is read where statements must be short.
     let budget = Budget::new(1 << 16, 1 << 20, || None);
     assert!(graph.attempt_within("CALL wellspring.events()", budget).is_err());
+}
+
+#[test]
+fn records_of_a_file_are_rows() {
+    let mut graph = graph();
+    let load = "LOAD CSV WITH HEADERS FROM 'file:///people.csv' AS row ";
+    graph.run(&format!("{load} CREATE (:P {{id: toInteger(row.id), name: row.name}})"));
+    assert_eq!(graph.column("MATCH (p:P) RETURN p.name ORDER BY p.id"), ["Ann", "Bob", "null"]);
+    assert_eq!(graph.column(&format!("{load} RETURN row.id LIMIT 2")), ["1", "2"]);
+    let lists = "LOAD CSV FROM $from AS row FIELDTERMINATOR ';' RETURN row[0], size(row)";
+    graph.parameter("from", "file:///people.csv");
+    assert_eq!(graph.run(lists).rows[0], ["id;", "2"]);
+    let twice = "UNWIND ['file:///people.csv', 'file:///people.csv'] AS from \
+                 LOAD CSV WITH HEADERS FROM from AS row RETURN count(row)";
+    assert_eq!(graph.column(twice), ["6"]);
+    let merged = "MATCH (p:P) WITH count(p) AS before \
+                  LOAD CSV WITH HEADERS FROM 'file:///people.csv' AS row \
+                  MERGE (p:P {id: toInteger(row.id)}) RETURN before, count(DISTINCT p)";
+    assert_eq!(graph.run(merged).rows, [["3", "3"]]);
+    for wrong in [
+        "LOAD CSV FROM 'file:///none.csv' AS row RETURN row",
+        "LOAD CSV FROM 5 AS row RETURN row",
+        "LOAD CSV FROM 'file:///people.csv' AS row FIELDTERMINATOR ';;' RETURN row",
+        "LOAD CSV FROM 'file:///people.csv' AS row FIELDTERMINATOR '\"' RETURN row",
+        "LOAD CSV FROM 'file:///people.csv' AS row",
+    ] {
+        assert!(graph.attempt(wrong).is_err(), "{wrong}");
+    }
+    let budget = Budget::new(1 << 16, 1 << 20, || None);
+    assert!(graph.attempt_within(lists, budget).is_err());
+    let error =
+        TestGraph::new().attempt("LOAD CSV FROM 'file:///a' AS row RETURN row").unwrap_err();
+    assert!(error.message.contains("LOAD CSV reads no files here"), "{error}");
 }

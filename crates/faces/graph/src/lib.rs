@@ -23,6 +23,7 @@ mod body;
 mod bolt;
 mod bookmarks;
 mod commit;
+mod csv_file;
 mod database;
 mod envelope;
 mod fresh;
@@ -54,6 +55,7 @@ use replay::DigestKeys;
 use run::Memory;
 use settings::GraphConfig;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tally::Tally;
@@ -87,6 +89,8 @@ pub struct GraphFace {
     memory: Memory,
     bolt: BoltService,
     speaks_bolt: bool,
+    /// The folder of files for `LOAD CSV`, if there is one.
+    csv_folder: Option<Arc<Path>>,
     /// The counters.
     tally: Tally,
     /// Random at the start.
@@ -209,6 +213,7 @@ impl Face for GraphFace {
             },
             bolt: BoltService::new(host, GraphFace::NAME),
             speaks_bolt: settings.bolt,
+            csv_folder: settings.graph_csv_folder.map(Arc::from),
             tally: Tally::default(),
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),

@@ -1,10 +1,11 @@
 //! What statements can ask of the server: databases, the account, the metadata of the transaction.
 
-use crate::log_events;
+use crate::{csv_file, log_events};
+use std::path::Path;
 use std::sync::Arc;
 use wellspring_cypher::error::Result;
 use wellspring_cypher::value::Value;
-use wellspring_cypher::{Account, Database, EventSink, EventsWanted, Server};
+use wellspring_cypher::{Account, Database, EachRecord, EventSink, EventsWanted, Server};
 use wellspring_host::access::Principal;
 use wellspring_host::http::Host;
 use wellspring_host::names::{MAIN, SYSTEM_LOG};
@@ -14,6 +15,8 @@ pub(crate) struct ServerFacts {
     pub(crate) host: Arc<Host>,
     /// The caller.
     pub(crate) principal: Arc<Principal>,
+    /// The folder of files for `LOAD CSV`, if there is one.
+    pub(crate) csv_folder: Option<Arc<Path>>,
     /// What the client has attached to the transaction.
     pub(crate) metadata: Vec<(Arc<str>, Value)>,
 }
@@ -73,6 +76,10 @@ impl Server for ServerFacts {
     fn events(&self, wanted: &EventsWanted, sink: &mut dyn EventSink) -> Result<()> {
         let log = self.host.node.get(&wanted.database).filter(|_| *wanted.database != *SYSTEM_LOG);
         log.map_or(Ok(()), |log| log_events::pass(&log, wanted, sink))
+    }
+
+    fn csv(&self, source: &str, terminator: u8, each: &mut EachRecord<'_>) -> Result<()> {
+        csv_file::pass(self.csv_folder.as_deref(), source, terminator, each)
     }
 
     fn transaction_metadata(&self) -> Vec<(Arc<str>, Value)> {

@@ -1,5 +1,6 @@
 //! The settings of the graph.
 
+use std::path::PathBuf;
 use wellspring_host::settings::section;
 use wellspring_host::setup::SetupError;
 
@@ -19,6 +20,9 @@ section! {
     graph_transactions_bytes: usize = "WELLSPRING_GRAPH_TRANSACTIONS_BYTES", 256 << 20;
     /// Time after which an open transaction without requests ends, in ms.
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
+    optional
+    /// Folder with the files that LOAD CSV may read; without it, there are none.
+    graph_csv_folder: PathBuf = "WELLSPRING_GRAPH_CSV_FOLDER";
 }
 
 /// Free memory of a query before it draws on the shared pool, and what of its writes is not counted
@@ -74,6 +78,11 @@ impl GraphConfig {
             )
             .into());
         }
-        Ok(())
+        match &self.graph_csv_folder {
+            Some(folder) if !folder.is_dir() => {
+                Err(format!("graph_csv_folder, {}, is no folder", folder.display()).into())
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -111,6 +111,7 @@ pub(crate) fn context(face: &GraphFace, request: &Request) -> StatementContext {
         server: Arc::new(ServerFacts {
             host: Arc::clone(&face.host),
             principal: Arc::clone(&request.principal),
+            csv_folder: face.csv_folder.clone(),
             metadata: Vec::new(),
         }),
         deadline_us: None,

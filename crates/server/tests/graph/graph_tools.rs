@@ -86,3 +86,25 @@ fn the_index_of_vectors_is_there_after_a_restart() {
     let mut client = GraphClient::at(server.address);
     assert_eq!(rows(&mut client, text), json!([["near", ["A"], ["v"]]]));
 }
+
+#[test]
+fn files_of_the_allowed_folder_are_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("people.csv"), "id;name\n1;Ann\n2;\n").unwrap();
+    let load = "LOAD CSV WITH HEADERS FROM 'file:///people.csv' AS row FIELDTERMINATOR ';' ";
+    let server = Server::start_with(&["--graph-csv-folder", dir.path().to_str().unwrap()]);
+    let mut client = GraphClient::at(server.address);
+    client.run(
+        &format!("{load} MERGE (p:P {{id: toInteger(row.id)}}) SET p.name = row.name"),
+        json!({}),
+    );
+    let people = "MATCH (p:P) RETURN p.id, p.name ORDER BY p.id";
+    assert_eq!(rows(&mut client, people), json!([[1, "Ann"], [2, null]]));
+    let outside = "LOAD CSV FROM 'file:///../people.csv' AS row RETURN row";
+    let failed = "Neo.ClientError.Statement.ExternalResourceFailed";
+    assert_eq!(client.try_run(outside, json!({})), Err(failed.to_owned()));
+    let server = Server::start();
+    let mut client = GraphClient::at(server.address);
+    let refused = client.try_run(&format!("{load} RETURN row"), json!({}));
+    assert_eq!(refused, Err(failed.to_owned()));
+}

@@ -550,6 +550,7 @@ fn context_of(
     let server = Arc::new(ServerFacts {
         host: Arc::clone(&face.host),
         principal: Arc::clone(&request.principal),
+        csv_folder: face.csv_folder.clone(),
         metadata: metadata.to_vec(),
     });
     StatementContext { deadline_us, server, ..context }
