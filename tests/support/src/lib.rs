@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 pub mod account;
+pub mod bolt_client;
 pub mod catalogue_client;
 pub mod client;
 pub mod closed;

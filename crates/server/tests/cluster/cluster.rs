@@ -1,6 +1,7 @@
 //! `wellspring cluster` and `wellspring journal` as people use them: with a single server, and with
 //! the three nodes of the demo over a real PostgreSQL.
 
+use crate::bolt_client::{BEGIN, BoltClient, COMMIT, Packed, ROUTE};
 use crate::client::Client;
 use crate::program::{program, run};
 use crate::server::Server;
@@ -123,6 +124,42 @@ impl Drop for Demo {
     }
 }
 
+/// What a driver does of itself: it asks any node for the table, writes where that says, and takes
+/// the bookmark along to the others. It leaves nothing in the log but two events.
+fn drivers_find_the_leader_and_read_everywhere(demo: &Demo) {
+    let connect = |node: usize| BoltClient::ready(demo.nodes[node].0, (5, 4));
+    let addresses = |table: &Packed, role: usize| -> Vec<String> {
+        let Packed::List(servers) = table.get("servers") else { panic!("{table:?}") };
+        let Packed::List(found) = servers[role].get("addresses") else { panic!("{table:?}") };
+        found.iter().map(|address| address.text().to_owned()).collect()
+    };
+    let asked = [json!({"address": "unknown:1"}), json!([]), json!({"db": "neo4j"})];
+    let route = || connect(0).ask(ROUTE, &asked).success().get("rt").clone();
+    until("a node leads", || !addresses(&route(), 0).is_empty());
+    let table = route();
+    let [writers, readers, routers] = [0, 1, 2].map(|role| addresses(&table, role));
+    assert_eq!((writers.len(), readers.len(), routers.len()), (1, 3, 3), "{table:?}");
+    assert_eq!(readers[2], writers[0], "the leader reads last");
+    let of = |address: &str| demo.nodes.iter().position(|node| node.0.to_string() == address);
+    let leader = of(&writers[0]).expect("one of the nodes");
+    let mut client = connect(leader);
+    client.ask(BEGIN, &[json!({"db": "neo4j"})]).success();
+    client.run("CREATE (:Known)", json!({})).unwrap();
+    let bookmark = client.ask(COMMIT, &[]).success().get("bookmark").text().to_owned();
+    for address in &readers {
+        let mut client = connect(of(address).expect("one of the nodes"));
+        let settings = json!({"db": "neo4j", "mode": "r", "bookmarks": [bookmark]});
+        client.ask(BEGIN, &[settings]).success();
+        assert_eq!(client.value("MATCH (n:Known) RETURN count(n)"), Packed::Int(1));
+        client.ask(COMMIT, &[]).success();
+        if *address != writers[0] {
+            let refused = client.run("CREATE (:Known)", json!({})).unwrap_err();
+            assert_eq!(refused, "Neo.ClientError.Cluster.NotALeader");
+        }
+    }
+    client.run("MATCH (n:Known) DELETE n", json!({})).unwrap();
+}
+
 #[test]
 fn three_nodes_are_one_service_and_nothing_is_left_behind() {
     let Some(demo) = Demo::start() else { return };
@@ -134,7 +171,8 @@ fn three_nodes_are_one_service_and_nothing_is_left_behind() {
             nodes.len() == 3 && nodes.iter().all(|node| node["reachable"] == true)
         })
     });
-    let mut appended = 0;
+    drivers_find_the_leader_and_read_everywhere(&demo);
+    let mut appended = 2;
     let mut append_everywhere = || {
         for node in 0..3 {
             appended += 1;
@@ -182,7 +220,7 @@ fn three_nodes_are_one_service_and_nothing_is_left_behind() {
     run(&["journal", "reset-copy", "--data", &folder, "--log", "main", "--yes"]).done();
     until("it has come back and fetched its log again", || {
         let back = Client::connect(demo.nodes[0].0).and_then(|mut client| client.get("/v1/head"));
-        back.is_ok_and(|answer| answer.status == 200 && answer.json()["head"] == 9)
+        back.is_ok_and(|answer| answer.status == 200 && answer.json()["head"] == 11)
     });
     demo.end();
 }

@@ -13,5 +13,6 @@ mod cluster_slow;
 mod cluster_trust;
 
 use wellspring_test_support::{
-    client, closed, done, following, nodes, postgres, program, server, tls_certificates,
+    bolt_client, client, closed, done, following, nodes, postgres, program, server,
+    tls_certificates,
 };

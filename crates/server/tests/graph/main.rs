@@ -5,7 +5,6 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod bolt;
-mod bolt_client;
 mod bolt_content;
 mod graph_charged;
 mod graph_crash;
@@ -27,6 +26,6 @@ mod graph_transactions;
 mod graph_transcript;
 
 use wellspring_test_support::{
-    client, closed, crash_cycles, disk, done, exposition, graph_client, numbered, process, server,
-    transcript,
+    bolt_client, client, closed, crash_cycles, disk, done, exposition, graph_client, numbered,
+    process, server, transcript,
 };
