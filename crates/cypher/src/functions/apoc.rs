@@ -23,6 +23,7 @@ pub(super) static TABLE: &[Function] = &[
         let found = all.into_iter().find(|(name, _)| name == key);
         Ok(found.map_or(Value::Null, |(_, value)| value))
     }),
+    Function::new("apoc.date.convertFormat", 2, 3, |arguments, _| convert_format(arguments)),
     Function::new("apoc.meta.cypher.isType", 2, 2, |arguments, _| {
         let wanted = text("apoc.meta.cypher.isType", at(arguments, 1))?;
         Ok(Value::Boolean(type_of(at(arguments, 0)).eq_ignore_ascii_case(wanted)))
@@ -44,6 +45,33 @@ pub(super) static TABLE: &[Function] = &[
     })
     .regarding_nulls(),
 ];
+
+/// A date and time in another of the forms that Java names.
+fn convert_format(arguments: &[Value]) -> Result<Value> {
+    const NAME: &str = "apoc.date.convertFormat";
+    let written = text(NAME, at(arguments, 0))?;
+    let from = text(NAME, at(arguments, 1))?;
+    let to = match arguments.get(2) {
+        None => "yyyy-MM-dd",
+        Some(to) => text(NAME, to)?,
+    };
+    let is_known = |form: &str| {
+        matches!(form, "iso_zoned_date_time" | "iso_offset_date_time" | "iso_date_time")
+    };
+    // The zone in brackets is what the forms differ in.
+    let without_zone = || written.split('[').next().unwrap_or_default();
+    match (is_known(from), to) {
+        (true, "iso_zoned_date_time" | "iso_date_time") => Ok(Value::String(written.clone())),
+        (true, "iso_offset_date_time") => Ok(Value::string(without_zone())),
+        (true, "iso_local_date" | "yyyy-MM-dd" | "date") => {
+            Ok(Value::string(written.split('T').next().unwrap_or_default()))
+        }
+        _ => {
+            let message = format!("{NAME}() has no form to convert '{from}' to '{to}'.");
+            Err(Error::argument(Detail::InvalidArgumentValue, message))
+        }
+    }
+}
 
 /// The type of a value in APOC's words: `INTEGER`, `LIST OF STRING`.
 fn type_of(value: &Value) -> String {

@@ -5,7 +5,7 @@ use super::meta::{LARGE_SAMPLE, charged, integer};
 use super::signature::{Parameter, column};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Detail, Error, Result};
 use crate::value::{Distinct, DistinctSet, Value, from_property, steps_of};
 use std::sync::Arc;
 use wellspring_graph::{Name, SchemaDefinition, SchemaKind, SchemaSubject};
@@ -43,6 +43,23 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[
             column("relationshipType", "ANY"),
         ],
         call: |_, context| schema_of_relationships(context),
+    },
+    BuiltInProcedure {
+        name: "apoc.schema.properties.distinct",
+        description: "The different values of a property of the nodes with a label.",
+        mode: Mode::Read,
+        parameters: &[
+            Parameter::required("label", ArgumentType::String),
+            Parameter::required("key", ArgumentType::String),
+        ],
+        columns: &[column("value", "LIST<ANY>")],
+        call: |arguments, context| match arguments {
+            [Value::String(label), Value::String(key)] => distinct_values(label, key, context),
+            _ => {
+                let message = "apoc.schema.properties.distinct takes two Strings.";
+                Err(Error::type_error(Detail::InvalidArgumentType, message))
+            }
+        },
     },
 ];
 
@@ -172,4 +189,28 @@ fn schema_of_relationships(context: &mut Context<'_>) -> Result<Rows> {
         ]);
     }
     charged(rows, context)
+}
+
+fn distinct_values(label: &str, key: &str, context: &mut Context<'_>) -> Result<Rows> {
+    let transaction = &*context.transaction;
+    let (label, key) = (transaction.known_name(label), transaction.known_name(key));
+    let mut scan = transaction.scan_label(label);
+    let mut seen = DistinctSet::default();
+    let (mut values, mut met, mut is_finished) = (Vec::new(), Vec::new(), false);
+    while !is_finished {
+        met.clear();
+        let progress = scan.fill(context.transaction, &mut met);
+        context.budget.charge_steps(1 + progress.examined as u64)?;
+        is_finished = progress.is_finished;
+        for id in &met {
+            let Some(value) = context.transaction.node_property(*id, key)? else { continue };
+            let value = from_property(value);
+            context.budget.charge_steps(1 + value.steps())?;
+            if seen.insert(Distinct::of([value.clone()])) {
+                context.budget.charge_bytes(2 * value.bytes())?;
+                values.push(value);
+            }
+        }
+    }
+    Ok(vec![vec![Value::list(values)]])
 }

@@ -24,6 +24,29 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[
         },
     },
     BuiltInProcedure {
+        name: "apoc.meta.graph",
+        description: "The labels and the types between them, with counts, as maps.",
+        mode: Mode::Read,
+        parameters: &[Parameter::optional("config", ArgumentType::Map)],
+        columns: &[column("nodes", "LIST<MAP>"), column("relationships", "LIST<MAP>")],
+        call: |arguments, context| {
+            let extent = extent(arguments, context)?;
+            let survey = survey(&extent, context)?;
+            graph(&survey, context)
+        },
+    },
+    BuiltInProcedure {
+        name: "db.schema.visualization",
+        description: "The labels and the types between them, with indexes, as maps.",
+        mode: Mode::Read,
+        parameters: &[],
+        columns: &[column("nodes", "LIST<MAP>"), column("relationships", "LIST<MAP>")],
+        call: |_, context| {
+            let survey = survey(&Extent::large(), context)?;
+            graph(&survey, context)
+        },
+    },
+    BuiltInProcedure {
         name: "db.schema.nodeTypeProperties",
         description: "The properties of combinations of labels and their types, from a sample.",
         mode: Mode::Read,
@@ -256,6 +279,48 @@ fn relationship_row(
         Value::list(Vec::new()),
         Value::string(element),
     ]
+}
+
+/// One row: maps of the labels, and of the types between two labels. They are maps because no node
+/// or relationship of the graph is meant.
+fn graph(survey: &Survey, context: &mut Context<'_>) -> Result<Rows> {
+    let text = |text: &str| Value::string(text);
+    let mut nodes = Vec::new();
+    for label in survey.labels.keys() {
+        let name = context.transaction.known_name(label);
+        let rules = Rules::of(label, true, context);
+        let strings =
+            |keys: Vec<Arc<str>>| Value::list(keys.into_iter().map(Value::String).collect());
+        nodes.push(Value::map([
+            ("name".into(), text(label)),
+            ("count".into(), integer(context.transaction.label_count(name))),
+            ("labels".into(), Value::list(vec![text(label)])),
+            ("indexes".into(), strings(rules.indexed)),
+            ("constraints".into(), strings(rules.required)),
+        ]));
+    }
+    let mut relationships = Vec::new();
+    for (kind, seen) in &survey.types {
+        let name = context.transaction.known_name(kind);
+        let count = context.transaction.type_count(name);
+        for (start, between) in &seen.ends {
+            context.budget.charge_steps(between.labels.len() as u64)?;
+            relationships.extend(between.labels.iter().map(|end| {
+                Value::map([
+                    ("type".into(), text(kind)),
+                    ("name".into(), text(kind)),
+                    ("count".into(), integer(count)),
+                    ("start".into(), text(start)),
+                    ("end".into(), text(end)),
+                ])
+            }));
+        }
+    }
+    let row = vec![Value::list(nodes), Value::list(relationships)];
+    let bytes: u64 = row.iter().map(Value::bytes).sum();
+    context.budget.charge_steps(bytes / 64)?;
+    context.budget.charge_bytes(bytes)?;
+    Ok(vec![row])
 }
 
 /// The keys of a label or type with indexes and constraints of their own.

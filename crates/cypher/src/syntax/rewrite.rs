@@ -32,8 +32,8 @@ pub(super) struct Edit {
     pub(super) new: String,
 }
 
-/// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `CALL
-/// (x) { … }`, `REMOVE n[key]`, labels from expressions, line breaks in strings and underscores in
+/// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `-->+`,
+/// `CALL (x) { … }`, `REMOVE n[key]`, labels from expressions, line breaks in strings and underscores in
 /// numbers.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
@@ -60,6 +60,9 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> 
         } else if token.is_symbol(b'{') && is_upper_bound(tokens.get(index + 1..)) {
             let at = token.span.end;
             edits.push(Edit { from: at, to: at, new: "0".to_owned() });
+        } else if let Some(bounds) = quantifier(tokens, index) {
+            let new = bounds.to_owned();
+            edits.push(Edit { from: token.span.start, to: token.span.end, new });
         } else if token.is_word(text, "USING") {
             hint(text, tokens, index, &mut edits);
         } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
@@ -118,6 +121,38 @@ fn is_upper_bound(rest: Option<&[Token]>) -> bool {
     let is_end = |token: &Token| token.is_symbol(b'}');
     let is_bound = behind.kind == TokenKind::Number && rest.first().is_some_and(is_end);
     comma.is_symbol(b',') && (is_bound || is_end(behind))
+}
+
+/// The bounds that a sign between a relationship and a node stands for: `-->+(n)`, `-[r]-*(n)`.
+fn quantifier(tokens: &[Token], index: usize) -> Option<&'static str> {
+    let is = |at: usize, symbol: u8| tokens.get(at).is_some_and(|token| token.is_symbol(symbol));
+    let bounds = match tokens.get(index)?.kind {
+        TokenKind::Symbol(b'+') => "{1,}",
+        TokenKind::Symbol(b'*') => "{0,}",
+        _ => return None,
+    };
+    let before = index.checked_sub(2)?;
+    // An arrow is nothing else, and no list is subtracted from.
+    let is_arrow = is(before, b'-') && is(before + 1, b'>');
+    let is_line = is(before, b']') && is(before + 1, b'-') && is_detail(tokens, before);
+    (is(index + 1, b'(') && (is_arrow || is_line)).then_some(bounds)
+}
+
+/// Whether the bracket that ends here begins after a line: `-[…]`.
+fn is_detail(tokens: &[Token], end: usize) -> bool {
+    const MOST_TOKENS: usize = 1_000;
+    let mut depth = 0_usize;
+    for at in (1..=end).rev().take(MOST_TOKENS) {
+        match tokens.get(at).map(|token| token.kind) {
+            Some(TokenKind::Symbol(b']')) => depth += 1,
+            Some(TokenKind::Symbol(b'[')) if depth == 1 => {
+                return tokens.get(at - 1).is_some_and(|token| token.is_symbol(b'-'));
+            }
+            Some(TokenKind::Symbol(b'[')) => depth -= 1,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether a symbol directly follows a token.
@@ -248,6 +283,13 @@ mod tests {
         );
         assert_eq!(new("REMOVE n.a, n:B"), "REMOVE n.a, n:B");
         assert_eq!(new("(a)-->{,3}(b)-->{ , }(c {d: 1})"), "(a)-->{0,3}(b)-->{0 , }(c {d: 1})");
+        assert_eq!(
+            new("(a)-->+(b)<-[:R]-*(c)-[r]->*(d)-[[1][0]]-+(e)"),
+            "(a)-->{1,}(b)<-[:R]-{0,}(c)-[r]->{0,}(d)-[[1][0]]-{1,}(e)"
+        );
+        for expression in ["RETURN l[0]-+(1)", "RETURN (a)--+(b)", "RETURN [1]-*(2)"] {
+            assert_eq!(new(expression), expression);
+        }
         let hinted = new("MATCH (n:A) USING INDEX n:A(b) WHERE n.b = 1 USING SCAN n:A RETURN n");
         let words: Vec<&str> = hinted.split_whitespace().collect();
         assert_eq!(words.join(" "), "MATCH (n:A) WHERE n.b = 1 RETURN n");

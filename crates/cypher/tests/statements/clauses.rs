@@ -432,3 +432,18 @@ fn operators_bind_alike_in_all_parts_of_a_query() {
         }
     }
 }
+
+#[test]
+fn a_sign_after_a_relationship_is_a_length() {
+    let mut graph = TestGraph::of(&["CREATE (:A {n: 1})-[:R]->(:A {n: 2})-[:R]->(:A {n: 3})"]);
+    let mut numbers = |pattern: &str| {
+        let text = format!("MATCH (a:A {{n: 2}}){pattern}(b) RETURN b.n ORDER BY b.n");
+        graph.column(&text).join(" ")
+    };
+    assert_eq!(numbers("-[:R]->+"), "3");
+    assert_eq!(numbers("-[r:R]->*"), "2 3");
+    assert_eq!(numbers("<-[:R]-*"), "1 2");
+    assert_eq!(numbers("-->+"), "3");
+    assert_eq!(numbers("-[:R]-+"), "1 3");
+    assert_eq!(graph.column("RETURN 5 -+(2), [1, 2][0]-+(1)"), ["3"]);
+}

@@ -207,3 +207,35 @@ fn types_and_properties_are_told() {
         ["STRING LIST OF INTEGER DATE NULL LIST OF ANY x 1 null [d,s]"]
     );
 }
+
+#[test]
+fn the_graph_of_labels_is_told_as_maps() {
+    let mut graph = films();
+    // What LangChain's enhanced schema asks.
+    let counts = "CALL apoc.meta.graph({sample: 100, maxRels: 100}) YIELD nodes, relationships \
+         RETURN [n IN nodes | n.name + ' ' + n.count] AS nodes, \
+         [rel IN relationships | apoc.any.property(rel, 'type') + ' ' + \
+         apoc.any.property(rel, 'count') + ' ' + rel.start + ' ' + rel.end] AS relationships";
+    let row = &graph.run(counts).rows[0];
+    assert_eq!(row[0], "[Director 1,Empty 1,Film 2,Person 3]");
+    assert_eq!(row[1], "[ACTED_IN 3 Person Film,DIRECTED 1 Director Film,DIRECTED 1 Person Film]");
+    let indexes = "CALL db.schema.visualization() YIELD nodes UNWIND nodes AS n \
+                   WITH n WHERE size(n.indexes) > 0 RETURN n.name, n.indexes";
+    assert_eq!(rows(&mut graph, indexes), ["Film [title]", "Person [name]"]);
+    let distinct =
+        "CALL apoc.schema.properties.distinct('Person', 'born') YIELD value RETURN value";
+    assert_eq!(rows(&mut graph, distinct), ["[1960,1.5,1970]"]);
+    let none = "CALL apoc.schema.properties.distinct('None', 'none') YIELD value RETURN value";
+    assert_eq!(rows(&mut graph, none), ["[]"]);
+}
+
+#[test]
+fn forms_of_dates_are_converted() {
+    let mut graph = TestGraph::new();
+    let converted = "RETURN apoc.date.convertFormat(toString(datetime({year: 2020, timezone: \
+         'Europe/Berlin'})), 'iso_zoned_date_time', 'iso_offset_date_time'), \
+         apoc.date.convertFormat('2020-01-02T03:04:05Z', 'iso_offset_date_time')";
+    assert_eq!(rows(&mut graph, converted), ["2020-01-01T00:00+01:00 2020-01-02"]);
+    let unknown = "RETURN apoc.date.convertFormat('1.2.2020', 'd.M.yyyy', 'yyyy')";
+    assert!(graph.attempt(unknown).is_err());
+}
