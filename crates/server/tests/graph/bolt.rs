@@ -306,3 +306,23 @@ fn who_connects_proves_it_and_may_what_its_account_may() {
     let refused = client.run("RETURN 1", json!({})).unwrap_err();
     assert_eq!(refused, "Neo.ClientError.Security.AuthorizationExpired");
 }
+
+#[test]
+fn a_client_that_does_not_read_keeps_its_rows_for_a_time_and_no_longer() {
+    let server = Server::start_with(&["--write-timeout-ms", "500"]);
+    let mut client = BoltClient::ready(server.address, (5, 4));
+    let text = "x".repeat(100);
+    let statement = format!("UNWIND range(1, 200000) AS i RETURN i, '{text}' AS t");
+    client.send(RUN, &[json!(statement), json!({}), json!({})]);
+    client.send(PULL, &[json!({"n": -1})]);
+    let open = || {
+        let page = server.client().call("GET", "/metrics", &[], b"").unwrap();
+        let text = String::from_utf8(page.body.clone()).unwrap();
+        let line = text.lines().find(|line| line.starts_with("wellspring_bolt_connections "));
+        line.map(str::to_owned)
+    };
+    wellspring_patience::until("it is disconnected", || {
+        open().as_deref() == Some("wellspring_bolt_connections 0")
+    });
+    drop(client);
+}

@@ -6,7 +6,7 @@ use crate::GraphFace;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -201,7 +201,8 @@ impl Client {
         let effects = Effects::default();
         self.executor.effects = effects.clone();
         let (session, socket, has_left) = (&mut self.session, &mut self.socket, &mut self.has_left);
-        let mut work = pin!(self.executor.perform(ask));
+        // On the heap: an idle connection would carry its size along.
+        let mut work = Box::pin(self.executor.perform(ask));
         // Most asks are done at once.
         let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
         if let Poll::Ready(reply) = first {
