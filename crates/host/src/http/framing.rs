@@ -77,6 +77,16 @@ impl RequestFraming {
         }
     }
 
+    /// Whether the rest of a request is still to come.
+    pub(super) fn is_within(&self) -> bool {
+        match &self.place {
+            Place::Head | Place::Chunks(_) => true,
+            Place::Content(left) => *left > 0,
+            Place::Between => !self.line.is_empty(),
+            Place::Beyond => false,
+        }
+    }
+
     /// Counts received bytes that were not parsed.
     pub(super) fn pass(&mut self, bytes: u64) {
         if let Place::Content(left) = &mut self.place {
@@ -274,5 +284,25 @@ mod tests {
         assert_eq!(framing.heads, 2);
         let (framing, _) = followed("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 5);
         assert_eq!(framing.unseen(), u64::MAX);
+    }
+
+    #[test]
+    fn the_rest_of_a_request_is_awaited_from_its_first_byte_to_its_last() {
+        let mut framing = RequestFraming::new(100);
+        let mut within = |bytes: &[u8]| {
+            assert_eq!(framing.follow(bytes), None);
+            framing.is_within()
+        };
+        for (bytes, awaited) in [
+            (&b"POST / HTTP/1.1\r\nContent-Le"[..], true),
+            (b"ngth: 3\r\n\r\n", true),
+            (b"ab", true),
+            (b"c", false),
+            (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n", true),
+            (b"a\r\n0\r\n\r\n", false),
+        ] {
+            assert_eq!(within(bytes), awaited, "{}", String::from_utf8_lossy(bytes));
+        }
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct WatchedStream<S> {
     state: Arc<ConnectionState>,
 }
 
-impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
+impl<S: Socket> Read for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ thread_local! {
     static SEEN: RefCell<Box<[u8]>> = RefCell::new(vec![0; 64 << 10].into());
 }
 
-impl<S: AsyncRead + Unpin> WatchedStream<S> {
+impl<S: Socket> WatchedStream<S> {
     /// Reads what need not be looked at: content.
     fn read_unseen(
         &mut self,
@@ -98,6 +98,9 @@ impl<S: AsyncRead + Unpin> WatchedStream<S> {
                 // No size of a chunk: hyper refuses the rest, as it refuses other broken chunks.
                 buffer.put_slice(b"!");
             }
+        }
+        if self.framing.is_within() {
+            self.io.inner().get_ref().acknowledge();
         }
         if let Some(faulty) = self.framing.faulty() {
             // Nothing is followed after the first one.
