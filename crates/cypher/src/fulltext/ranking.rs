@@ -138,4 +138,20 @@ mod tests {
         assert_eq!(ranked("*:* -a", &texts), [3]);
         assert_eq!(ranked("rar* b^0.1", &texts), [5, 2, 0]);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_question_is_answered_or_refused(
+            question in "[ab:()\"*?~^+!\\\\&|.0-9 -]{0,40}", text in "[abc ]{0,20}",
+        ) {
+            if let Ok(query) = TextQuery::read(&question) {
+                let mut ranking = Ranking::new(query);
+                let document = Document { texts: vec![("a".to_owned(), words(&text).collect())] };
+                let is_answer = ranking.take((), &document);
+                let answers = ranking.finish();
+                assert_eq!(answers.len(), usize::from(is_answer));
+                assert!(answers.iter().all(|(_, score)| score.is_finite() && *score >= 0.0));
+            }
+        }
+    }
 }
