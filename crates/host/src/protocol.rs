@@ -4,14 +4,14 @@
 //! lean loop ─ socket and the bytes read ─┐
 //! listener ─ (TLS) ─► first bytes ───────┴─► a protocol's magic ─► the protocol
 //!                                            anything else ──────► HTTP
+//!                            first bytes ◄─ WebSocket of a browser ─┘
 //! ```
 
-use crate::socket::{CountedStream, Socket};
+use crate::socket::{CountedStream, Socket, WebSocket};
 use crate::stats::Stats;
 use bytes::{Bytes, BytesMut};
 use rustix::net::sockopt;
 use std::future::Future;
-use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,28 +45,41 @@ pub struct ProtocolConnection {
 }
 
 impl ProtocolConnection {
+    /// A connection that speaks the protocol from its first byte.
     pub(crate) fn new<S: Socket + Send + 'static>(
         stream: S,
         read: Bytes,
         client: Option<IpAddr>,
         stats: &Arc<Stats>,
     ) -> ProtocolConnection {
-        // It may be silent for hours, as nothing but its protocol ends it.
-        if let Err(error) = keep_alive(stream.tcp()) {
-            tracing::debug!(%error, "cannot keep a connection alive");
-        }
+        keep_alive(stream.tcp());
         let stream = Box::new(CountedStream::new(stream, stats));
         ProtocolConnection { stream, read, client }
     }
+
+    /// A connection that speaks the protocol within a WebSocket.
+    pub(crate) fn within<S: Socket + Send + 'static>(
+        stream: WebSocket<CountedStream<S>>,
+        read: Bytes,
+        client: Option<IpAddr>,
+    ) -> ProtocolConnection {
+        keep_alive(stream.get_ref().get_ref().tcp());
+        ProtocolConnection { stream: Box::new(stream), read, client }
+    }
 }
 
-/// Has the kernel find out whether a silent client is still there: after a minute, and every 15 s
-/// until it has not answered four times.
-fn keep_alive(socket: &TcpStream) -> io::Result<()> {
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
-    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
-    Ok(sockopt::set_tcp_keepcnt(socket, 4)?)
+/// Has the kernel find out whether a silent client is still there, as nothing but its protocol ends
+/// the connection: after a minute, and every 15 s until it has not answered four times.
+fn keep_alive(socket: &TcpStream) {
+    let set = || {
+        sockopt::set_socket_keepalive(socket, true)?;
+        sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+        sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+        sockopt::set_tcp_keepcnt(socket, 4)
+    };
+    if let Err(error) = set() {
+        tracing::debug!(%error, "cannot keep a connection alive");
+    }
 }
 
 /// What the first bytes of a connection say.
@@ -144,7 +157,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let socket = TcpStream::connect(address).await.expect("a listener");
         assert_eq!(sockopt::socket_keepalive(&socket), Ok(false));
-        keep_alive(&socket).expect("a socket");
+        keep_alive(&socket);
         assert_eq!(sockopt::socket_keepalive(&socket), Ok(true));
         assert_eq!(sockopt::tcp_keepidle(&socket), Ok(Duration::from_secs(60)));
     }

@@ -101,6 +101,21 @@ impl Pages {
                 || self.own_hosts.matches(host))
     }
 
+    /// Refuses connections of pages of other sites. What comes over a connection says only later
+    /// who its caller is, so it is judged as a request with a stored password.
+    ///
+    /// # Errors
+    /// 403 `foreign-page`.
+    pub(crate) fn check_connection(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        is_open: bool,
+    ) -> Result<(), Box<Problem>> {
+        let trust = if is_open { Trust::ThisMachine } else { Trust::OwnOrigin };
+        self.check_origin(uri, headers, trust)
+    }
+
     /// Refuses requests of pages of other sites.
     ///
     /// # Errors

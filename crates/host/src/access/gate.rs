@@ -272,6 +272,11 @@ impl Gate {
         Ok(principal)
     }
 
+    /// Which pages are allowed.
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
     /// The origins whose pages may use this server; `None`: only its own.
     pub(crate) fn cors(&self) -> Option<&Cors> {
         self.pages.cors()

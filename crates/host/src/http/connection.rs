@@ -9,20 +9,22 @@ use super::outgoing::Outgoing;
 use super::server::Server;
 use super::unread_answers::{Patience, UnreadAnswers};
 use super::watched_stream::WatchedStream;
+use super::websocket;
 use super::{Body, ConnectionState, ConnectionTies, Content, Host, Response, Source};
 use crate::limits::Payer;
 use crate::socket::{CountedStream, Socket};
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Activity of a connection, for its watchdog.
@@ -46,6 +48,8 @@ pub(super) struct Activity {
     pub(super) blocked: AtomicBool,
     /// Its answers, if this is HTTP/2.
     unread: UnreadAnswers,
+    /// The connection after the answer that opened a WebSocket.
+    upgrade: Mutex<Option<OnUpgrade>>,
 }
 
 impl Activity {
@@ -100,7 +104,7 @@ fn leave_content_out(answer: &mut Response) {
 }
 
 async fn serve_request(
-    request: hyper::Request<Incoming>,
+    mut request: hyper::Request<Incoming>,
     peer: Option<IpAddr>,
     server: Arc<Server>,
     activity: Arc<Activity>,
@@ -111,6 +115,7 @@ async fn serve_request(
     if version == hyper::Version::HTTP_2 {
         activity.is_http2.store(true, Relaxed);
     }
+    let upgrade = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let mut in_flight = InFlight::new(activity, host);
     let (parts, incoming) = request.into_parts();
     let request = Box::new(super::Request {
@@ -139,6 +144,9 @@ async fn serve_request(
     let mut answer = dispatch(server, request).await;
     if is_head && version == hyper::Version::HTTP_2 {
         leave_content_out(&mut answer);
+    }
+    if answer.status == websocket::SWITCHING {
+        *in_flight.activity.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = upgrade;
     }
     in_flight.answered();
     let watched = in_flight.activity.is_http2.load(Relaxed).then_some(&in_flight.activity.unread);
@@ -174,7 +182,7 @@ pub(crate) struct EarlierTraffic {
 
 /// Serves one connection until it ends, times out or the server stops. `peer` is the client's
 /// address.
-pub(crate) async fn serve<S: Socket + 'static>(
+pub(crate) async fn serve<S: Socket + Send + 'static>(
     stream: S,
     peer: Option<IpAddr>,
     earlier: EarlierTraffic,
@@ -199,7 +207,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), ties)
     });
     let builder = builder(host);
-    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(io, service));
     let is_proxy = host.limits.proxies().trusts(peer);
     let mut watch = Watch::new(host, if is_proxy { Patience::OfAll } else { Patience::OfEach });
     let mut stopping = host.stopping.clone();
@@ -208,7 +216,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
         tokio::select! {
             // A request that has been read is started before the connection is told to end.
             biased;
-            _ = connection.as_mut() => return,
+            _ = connection.as_mut() => break,
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
                 IdleCheck::Fine => {}
                 IdleCheck::Idle => connection.as_mut().graceful_shutdown(),
@@ -224,6 +232,11 @@ pub(crate) async fn serve<S: Socket + 'static>(
                 connection.as_mut().graceful_shutdown();
             }
         }
+    }
+    let upgrade = activity.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(upgrade) = upgrade {
+        // Apart, as most connections have none.
+        Box::pin(websocket::serve::<S>(upgrade, peer, &server)).await;
     }
 }
 

@@ -32,7 +32,7 @@ use super::security::{self, Transport};
 use super::server::Server;
 use super::{
     Answer, Content, Host, ReflectedPosition, Request, Response, content, cors, forwarded_message,
-    history, idempotency, required_freshness,
+    history, idempotency, required_freshness, websocket,
 };
 use crate::access::credentials;
 use crate::access::{AccessRecheck, GateRequest, Needs};
@@ -103,7 +103,10 @@ async fn answer(server: &Server, mut request: Box<Request>, exchange: &mut Excha
     note(host, exchange, &found, &request);
     let answer = match exchange.take_refusal() {
         Some(problem) => declared(route, Err(problem)),
-        None => handled(server, &found, request, exchange).await,
+        None => match websocket::answer(server, &request) {
+            Some(answer) => answer,
+            None => handled(server, &found, request, exchange).await,
+        },
     };
     if let Some(refusal) = answer.as_ref().err().and_then(|problem| FollowerRefusal::of(problem)) {
         exchange.not_leading =

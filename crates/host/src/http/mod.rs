@@ -39,6 +39,7 @@ pub mod server;
 pub mod stream;
 mod unread_answers;
 mod watched_stream;
+mod websocket;
 
 pub mod work;
 

@@ -123,6 +123,11 @@ impl<S> WatchedStream<S> {
         WatchedStream { io, last_second, bare_refusals, framing, read, activity, state }
     }
 
+    /// The socket, which nothing watches any more.
+    pub(super) fn into_inner(self) -> CountedStream<S> {
+        self.io.into_inner()
+    }
+
     fn note(&self, poll: &Poll<io::Result<usize>>) {
         match poll {
             Poll::Ready(Ok(bytes)) => {

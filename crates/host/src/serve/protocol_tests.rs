@@ -1,5 +1,5 @@
 //! A protocol beside HTTP on every way to it: the lean loop, a plain listener, TLS, the second
-//! address.
+//! address, a WebSocket.
 
 use super::{ServingThreads, runtime, start_threads};
 use crate::declare::routes;
@@ -68,6 +68,7 @@ impl Face for Echoes {
     const NAME: &'static str = "echoes";
     type Settings = NoSettings;
     const ROUTES: &'static [ServedRoute<Echoes>] = routes! { |face| face;
+        GET "/" Node Public here: "Where WebSockets begin." => [200 TEXT ""];
         GET "/here" Node Public here: "Whether it serves." => [200 TEXT ""];
     };
 
@@ -156,6 +157,77 @@ fn speaks_both<S: Read + Write>(connect: impl Fn() -> S) {
     }
 }
 
+/// Opens a WebSocket with these further headers. Returns the answer's status line, or headers.
+fn opened(client: &mut (impl Read + Write), headers: &str) -> String {
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    );
+    client.write_all(request.as_bytes()).expect("a server");
+    client.flush().expect("a server");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).expect("an answer");
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).expect("text").to_ascii_lowercase()
+}
+
+/// A frame of a client, whose mask changes nothing.
+fn frame(content: &[u8]) -> Vec<u8> {
+    [&[0x82, 0x80 | content.len() as u8, 0, 0, 0, 0], content].concat()
+}
+
+/// Speaks the protocol within a WebSocket.
+fn speaks_within_a_websocket(mut client: impl Read + Write) {
+    let head = opened(&mut client, "");
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    assert!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
+    for piece in [&MAGIC[..2], &MAGIC[2..], b"ab", b"c."] {
+        client.write_all(&frame(piece)).expect("a server");
+        client.flush().expect("a server");
+    }
+    let mut answer = Vec::new();
+    // Over TLS, the end may come without a farewell.
+    let _ = client.read_to_end(&mut answer);
+    let letters = answer.iter().copied().filter(u8::is_ascii_alphabetic);
+    assert_eq!(letters.collect::<Vec<_>>(), b"abc", "{answer:?}");
+    assert!(answer.ends_with(&[0x88, 2, 0x03, 0xE8]), "{answer:?}");
+}
+
+#[test]
+fn a_browser_speaks_a_protocol_within_a_websocket() {
+    for lean in ["true", "false"] {
+        let dir = TempDir::new().expect("a folder");
+        let serving = Serving::start(dir.path(), &["--lean-loop", lean]);
+        speaks_within_a_websocket(connected(serving.address));
+        // The server's own pages may, those of others not.
+        let own = format!("Origin: http://127.0.0.1:{}\r\n", serving.address.port());
+        let head = opened(&mut connected(serving.address), &own);
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        let foreign = "Origin: https://evil.example\r\n";
+        let head = opened(&mut connected(serving.address), foreign);
+        assert!(head.starts_with("http/1.1 403 "), "{head}");
+        serving.stop();
+    }
+}
+
+#[test]
+fn a_websocket_without_a_known_protocol_is_closed() {
+    let dir = TempDir::new().expect("a folder");
+    let serving = Serving::start(dir.path(), &["--header-timeout-ms", "100"]);
+    for content in [&b"GET / HTTP/1.1"[..], &MAGIC[..2]] {
+        let mut client = connected(serving.address);
+        opened(&mut client, "");
+        client.write_all(&frame(content)).expect("a server");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).expect("an end");
+        assert_eq!(answer, [0x88, 2, 0x03, 0xE8]);
+    }
+    serving.stop();
+}
+
 #[test]
 fn the_lean_loop_and_the_general_stack_hand_a_protocol_its_connections() {
     for lean in ["true", "false"] {
@@ -182,10 +254,12 @@ fn a_protocol_is_spoken_within_tls_and_not_beside_it() {
     // Drivers name no protocol.
     config.alpn_protocols.clear();
     let config = Arc::new(config);
-    speaks_both(|| {
+    let connect = || {
         let client = rustls::ClientConnection::new(Arc::clone(&config), terms.name.clone());
         rustls::StreamOwned::new(client.expect("a client"), connected(serving.address))
-    });
+    };
+    speaks_both(connect);
+    speaks_within_a_websocket(connect());
     let mut plain = connected(serving.address);
     plain.write_all(&[&MAGIC[..], b"ab."].concat()).expect("a server");
     assert!(!read_to_end(&mut plain).contains("ab"));

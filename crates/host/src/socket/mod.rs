@@ -1,9 +1,12 @@
-//! The sockets of connections, within TLS or not: whether the peer has shut its side, and how many
-//! bytes pass.
+//! The sockets of connections, within TLS or not: whether the peer has shut its side, how many
+//! bytes pass, and the bytes within a WebSocket.
 
 mod counted_stream;
+mod frames;
+mod websocket;
 
 pub(crate) use counted_stream::CountedStream;
+pub(crate) use websocket::WebSocket;
 
 use std::io;
 use std::task::{Context, Poll};
