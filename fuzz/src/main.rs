@@ -52,6 +52,7 @@ targets! {
     segment
     template
     tokens
+    websocket
     written
 }
 

@@ -46,7 +46,7 @@ pub(crate) mod scrub;
 pub mod serve;
 pub mod settings;
 pub mod setup;
-pub(crate) mod socket;
+pub mod socket;
 pub mod stamp;
 pub mod stats;
 #[cfg(any(test, feature = "testing"))]

@@ -3,6 +3,7 @@
 pub use wellspring_host::access::fuzzed::{PresentedCredential, TokenContent};
 #[cfg(target_os = "linux")]
 pub use wellspring_host::lean::ReplayedConnection;
+pub use wellspring_host::socket::ReadWebSocket;
 
 use wellspring_face_events::event_json::{Style, read_append};
 use wellspring_host::kept_types::KeptInLog;
@@ -54,6 +55,12 @@ pub fn access_body(body: &[u8]) -> [bool; 9] {
     wellspring_face_accounts::fuzzed::body(body)
 }
 
+/// Reads a WebSocket whose client sends `input` in pieces of these lengths.
+#[must_use]
+pub fn websocket(input: &[u8], lengths: &[u8]) -> ReadWebSocket {
+    wellspring_host::socket::websocket(pieces(input, lengths))
+}
+
 /// Whether a text is accepted as the `Host` of short URLs.
 #[must_use]
 pub fn is_authority(text: &str) -> bool {
@@ -100,18 +107,21 @@ pub fn metrics_page(text: &str) -> bool {
     wellspring_cli::top::is_metrics_page(text)
 }
 
-/// Serves `input` as a connection of the lean loop that sends it in pieces, whose lengths cycle
-/// through `lengths` (0 counts as 1; empty: in one piece).
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn ingest_connection(input: &[u8], lengths: &[u8]) -> ReplayedConnection {
+/// `input` in pieces whose lengths cycle through `lengths` (0 counts as 1; empty: in one piece).
+fn pieces<'a>(input: &'a [u8], lengths: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let mut lengths = lengths.iter().cycle();
-    let pieces = std::iter::from_fn(|| {
+    std::iter::from_fn(move || {
         let length = lengths.next().map_or(rest.len(), |&length| usize::from(length.max(1)));
         let (piece, behind) = rest.split_at(length.min(rest.len()));
         rest = behind;
         (!piece.is_empty()).then_some(piece)
-    });
-    wellspring_host::lean::ingest_connection(pieces)
+    })
+}
+
+/// Serves `input` as a connection of the lean loop that sends it in pieces of these lengths.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn ingest_connection(input: &[u8], lengths: &[u8]) -> ReplayedConnection {
+    wellspring_host::lean::ingest_connection(pieces(input, lengths))
 }

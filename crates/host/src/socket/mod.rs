@@ -90,3 +90,28 @@ impl Socket for TlsStream<TcpStream> {
         self.get_ref().0
     }
 }
+
+/// What is read of a WebSocket whose client sends these pieces, for the fuzz target.
+#[cfg(feature = "fuzzing")]
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReadWebSocket {
+    /// The content; `None` if the client is not understood.
+    pub content: Option<Vec<u8>>,
+    /// The frames that answer the client's.
+    pub replies: Vec<u8>,
+}
+
+/// Reads a WebSocket whose client sends these pieces.
+#[cfg(feature = "fuzzing")]
+pub fn websocket<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReadWebSocket {
+    let (mut reader, mut content, mut replies) =
+        (frames::FrameReader::default(), Some(Vec::new()), Vec::new());
+    for piece in pieces {
+        let mut piece = piece.to_vec();
+        match (reader.read(&mut piece, &mut replies), &mut content) {
+            (Ok(length), Some(content)) => content.extend_from_slice(&piece[..length]),
+            _ => content = None,
+        }
+    }
+    ReadWebSocket { content, replies }
+}
