@@ -13,9 +13,9 @@
 //! A statement begins on the serving thread under a budget of steps, and begins again in the room
 //! for bounded work when the budget is used up. An open transaction that is overtaken is executed
 //! again, too, and committed if none of its results has changed (decision 0048). `decide` is the
-//! check of the footprint, never the execution. The fold takes the version of the commit if that was
-//! decided on the very version that is folded; otherwise it computes the event's effect, as for any
-//! writer's.
+//! check of the footprint, never the execution. The fold takes the version of the commit if that
+//! was decided on the very version that is folded; otherwise it computes the event's effect, as for
+//! any writer's.
 
 #![forbid(unsafe_code)]
 

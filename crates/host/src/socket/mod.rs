@@ -37,8 +37,8 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
     fn tcp(&self) -> &TcpStream;
 
     /// Acknowledges at once what has arrived: the rest of a request is awaited, and a client that
-    /// sends it in a second write may hold it back until then (Nagle's algorithm), which costs 40 ms
-    /// where acknowledgements are delayed.
+    /// sends it in a second write may hold it back until then (Nagle's algorithm), which costs 40
+    /// ms where acknowledgements are delayed.
     fn acknowledge(&self) {
         #[cfg(target_os = "linux")]
         let _ = rustix::net::sockopt::set_tcp_quickack(self.tcp(), true);

@@ -1,7 +1,7 @@
 //! A connection: reads, performs one ask at a time while it goes on reading, and writes.
 
 use super::executor::{Executor, Reply, RowsWanted};
-use super::{Counted, summary};
+use super::{CountedConnection, summary};
 use crate::GraphFace;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -84,7 +84,7 @@ pub(super) async fn serve(face: Arc<GraphFace>, connection: ProtocolConnection) 
     let authenticated_by = Instant::now() + header;
     let agreed = timeout(header, shake_hands(&mut socket, read.to_vec())).await;
     let Ok(Ok(Some((version, rest)))) = agreed else { return };
-    let _counted = Counted::begin(&face);
+    let _counted = CountedConnection::begin(&face);
     let executor = Executor::new(&face, client, version);
     let mut session = Session::new(version);
     session.receive(&rest);
@@ -195,8 +195,8 @@ impl Client {
         }
     }
 
-    /// Performs an ask while the connection is read: a reset, or the end of the connection, gives it
-    /// up. What is at the log is waited for: its outcome is told.
+    /// Performs an ask while the connection is read: a reset, or the end of the connection, gives
+    /// it up. What is at the log is waited for: its outcome is told.
     async fn perform(&mut self, ask: Ask) -> io::Result<AskEnd> {
         let effects = Effects::default();
         self.executor.effects = effects.clone();

@@ -2,35 +2,28 @@
 
 use super::BoltOperation;
 use super::failure::{self, Proof};
-use super::parameters::{self, ParameterFault};
+use super::preparation::{
+    Failed, columns_of, context_of, finished, is_system, metadata_of, mode_of, name_of,
+    no_transaction, nothing_at, of_database, open, refuse_impersonation, statements_of, told,
+    wait_for,
+};
 use super::results::{BufferedResult, Portion};
 use super::routing::RoutingTable;
 use crate::GraphFace;
-use crate::body::StatementText;
-use crate::bookmarks::{self, InvalidBookmark};
+use crate::bookmarks;
 use crate::commit::{self, ExecutedStatements};
-use crate::envelope::OUT_OF_MEMORY;
-use crate::fresh::{self, WaitResult};
-use crate::open::NotOpen;
-use crate::parameters::ParameterRoom;
-use crate::render::ResultForm;
-use crate::run::{Results, StatementContext, Statements, Summary};
-use crate::server_facts::ServerFacts;
-use crate::transactions::{self, AccessMode, TransactionRefusal};
+use crate::run::{Statements, Summary};
+use crate::transactions::{self, TransactionRefusal};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_bolt::{
-    Ask, Auth, Failure, Fetch, FetchAmount, Hello, PackedMap, ResultPlace, Route, Run, Session,
-    TextList, TransactionSettings, Version,
+    Ask, Auth, Failure, Fetch, FetchAmount, Hello, ResultPlace, Route, Run, Session,
+    TransactionSettings, Version,
 };
 use wellspring_cypher::Plan;
-use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
-use wellspring_host::http::Request;
 use wellspring_host::http::operation::{Credentials, OperationClient, OperationResult};
-use wellspring_host::http::routes::Operation;
-use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::Problem;
 
@@ -119,31 +112,6 @@ impl OpenTransaction {
         }
     }
 }
-
-/// Why an ask fails: with its failure.
-struct Failed(Failure);
-
-impl From<Box<Problem>> for Failed {
-    fn from(problem: Box<Problem>) -> Failed {
-        Failed(failure::of_problem(&problem, Proof::Given))
-    }
-}
-
-impl From<TransactionRefusal> for Failed {
-    fn from(refusal: TransactionRefusal) -> Failed {
-        Failed(failure::of_refusal(&refusal))
-    }
-}
-
-impl From<InvalidBookmark> for Failed {
-    fn from(InvalidBookmark(text): InvalidBookmark) -> Failed {
-        let code = "Neo.ClientError.Transaction.InvalidBookmark";
-        Failed(Failure::new(code, format!("no bookmark: {text:?}")))
-    }
-}
-
-/// The result of work within an operation, whose own failures are not problems of the server.
-type Within<T> = Result<Result<T, Failed>, Box<Problem>>;
 
 /// Performs the asks of one connection.
 pub(super) struct Executor {
@@ -377,8 +345,8 @@ impl Executor {
         Ok(columns)
     }
 
-    /// Makes sure that rows are there: a statement that is a transaction of its own is executed when
-    /// its first rows are asked for.
+    /// Makes sure that rows are there: a statement that is a transaction of its own is executed
+    /// when its first rows are asked for.
     async fn fetch(&mut self, fetch: Fetch, wanted: RowsWanted) -> Result<Reply, Failed> {
         let rows = Reply::Rows(fetch, wanted);
         if !matches!(self.work, Work::Prepared(_)) {
@@ -449,183 +417,6 @@ impl Executor {
         face.open.end(&open.id);
         Ok(Reply::Committed(committed??))
     }
-}
-
-impl Failed {
-    fn from_not_open(why: NotOpen) -> Failed {
-        TransactionRefusal::NotOpen(why).into()
-    }
-}
-
-fn nothing_at<T>(value: T) -> OperationResult<T> {
-    OperationResult { value, position: None }
-}
-
-fn no_transaction() -> Failed {
-    Failed(Failure::invalid("there is no open transaction"))
-}
-
-/// The operation on a database, and the name of its log.
-fn of_database<'a>(
-    face: &'a GraphFace,
-    operation: BoltOperation,
-    database: &'a str,
-) -> (&'a Operation, &'a str) {
-    if database == SYSTEM_LOG {
-        (face.bolt.operation(BoltOperation::System), SYSTEM_LOG)
-    } else {
-        (face.bolt.operation(operation), database)
-    }
-}
-
-fn is_system(operation: &Operation) -> bool {
-    operation.entry.route.path == BoltOperation::System.name()
-}
-
-fn name_of(request: &Request, operation: &Operation) -> String {
-    if is_system(operation) { SYSTEM_LOG.to_owned() } else { request.log_name.clone() }
-}
-
-fn mode_of(settings: &TransactionSettings) -> AccessMode {
-    match settings.mode {
-        wellspring_bolt::AccessMode::Write => AccessMode::Write,
-        wellspring_bolt::AccessMode::Read => AccessMode::Read,
-    }
-}
-
-fn refuse_impersonation(user: Option<&str>) -> Result<(), Failed> {
-    match user {
-        None => Ok(()),
-        Some(_) => Err(Failed(Failure::new(
-            "Neo.ClientError.Security.Forbidden",
-            "Impersonation is not supported: log on as that account.",
-        ))),
-    }
-}
-
-/// Opens a transaction: its id, and the name of its database.
-async fn open(
-    face: &GraphFace,
-    request: &Request,
-    operation: &Operation,
-    bookmarks: &TextList,
-    mode: AccessMode,
-) -> Result<(String, String), Failed> {
-    if is_system(operation) {
-        let lent = transactions::open_empty(face, request)?;
-        return Ok((transactions::keep(face, lent)?, SYSTEM_LOG.to_owned()));
-    }
-    wait_for(face, request, bookmarks).await?;
-    let lent = transactions::open(face, request, mode).await?;
-    Ok((transactions::keep(face, lent)?, request.log_name.clone()))
-}
-
-/// Waits for what bookmarks name.
-async fn wait_for(face: &GraphFace, request: &Request, given: &TextList) -> Result<(), Failed> {
-    if given.is_empty() {
-        return Ok(());
-    }
-    let position = bookmarks::greatest(given.iter(), &request.log_name)?;
-    match fresh::reached(face, request, position).await? {
-        WaitResult::Yes => Ok(()),
-        WaitResult::NotYet { position: at } => Err(Failed(Failure::new(
-            "Neo.TransientError.Transaction.BookmarkTimeout",
-            format!(
-                "Position {position} of a bookmark was not reached in time; the graph is at {at}."
-            ),
-        ))),
-    }
-}
-
-fn context_of(
-    face: &GraphFace,
-    request: &Request,
-    metadata: &[(Arc<str>, Value)],
-    deadline_us: Option<u64>,
-) -> StatementContext {
-    let context = transactions::context(face, request);
-    if metadata.is_empty() {
-        return StatementContext { deadline_us, ..context };
-    }
-    let server = Arc::new(ServerFacts {
-        host: Arc::clone(&face.host),
-        principal: Arc::clone(&request.principal),
-        csv_folder: face.csv_folder.clone(),
-        metadata: metadata.to_vec(),
-    });
-    StatementContext { deadline_us, server, ..context }
-}
-
-fn metadata_of(packed: &PackedMap, version: Version) -> Result<Vec<(Arc<str>, Value)>, Failed> {
-    let room = ParameterRoom::new(1 << 20);
-    let read = parameters::read(packed.as_bytes(), version, &room);
-    read.map(|entries| entries.into_iter().collect()).map_err(|fault| unreadable(fault, &room))
-}
-
-fn unreadable(fault: ParameterFault, room: &ParameterRoom) -> Failed {
-    Failed(match fault {
-        ParameterFault::Malformed(fault) => Failure::invalid(fault.to_string()),
-        ParameterFault::Unusable(why) => {
-            Failure::new("Neo.ClientError.Statement.ArgumentError", why)
-        }
-        ParameterFault::TooLarge => Failure::new(
-            OUT_OF_MEMORY,
-            format!("The parameters exceed the memory limit of a query, {} bytes.", room.most()),
-        ),
-    })
-}
-
-/// The statement of a request, ready to be executed.
-async fn statements_of(
-    face: &Arc<GraphFace>,
-    request: &Request,
-    run: Run,
-    version: Version,
-    operation: &Operation,
-) -> Within<Arc<Statements>> {
-    let room = ParameterRoom::new(face.memory.query_bytes);
-    let parameters = match parameters::read(run.parameters.as_bytes(), version, &room) {
-        Ok(parameters) => parameters,
-        Err(fault) => return Ok(Err(unreadable(fault, &room))),
-    };
-    let text = StatementText {
-        text: run.text,
-        parameters,
-        parameter_bytes: room.taken(),
-        form: ResultForm::Records(version),
-    };
-    let statements = transactions::admitted(face, request, vec![text]).await?;
-    if let Some(fault) = statements.first_fault() {
-        return Ok(Err(told(face, fault)));
-    }
-    let on_system = is_system(operation).then(|| statements.fault_on_system()).flatten();
-    Ok(match on_system {
-        Some(fault) => Err(told(face, &fault)),
-        None => Ok(statements),
-    })
-}
-
-/// The failure of a fault, which is counted.
-fn told(face: &GraphFace, fault: &Error) -> Failed {
-    face.tally.told(fault);
-    Failed(failure::of_fault(fault))
-}
-
-fn columns_of(statements: &Statements, database: &str) -> Result<Reply, Failed> {
-    let plan = statements.first_plan().ok_or_else(no_transaction)?;
-    Ok(Reply::Columns(Arc::clone(plan), database.to_owned()))
-}
-
-/// The rows of a statement that was executed as a transaction of its own.
-fn finished(
-    face: &GraphFace,
-    results: Results,
-    bookmark: Option<String>,
-) -> Result<(BufferedResult, Option<String>), Failed> {
-    if let Some(fault) = &results.fault {
-        return Err(told(face, fault));
-    }
-    BufferedResult::new(results).map(|result| (result, bookmark)).ok_or_else(no_transaction)
 }
 
 impl Drop for Executor {

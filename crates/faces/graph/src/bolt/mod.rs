@@ -13,6 +13,7 @@ mod connection;
 mod executor;
 mod failure;
 mod parameters;
+mod preparation;
 mod results;
 mod routing;
 mod summary;
@@ -130,17 +131,17 @@ impl BoltService {
 }
 
 /// Counts an open connection while it lives.
-struct Counted(Arc<GraphFace>);
+struct CountedConnection(Arc<GraphFace>);
 
-impl Counted {
-    fn begin(face: &Arc<GraphFace>) -> Counted {
+impl CountedConnection {
+    fn begin(face: &Arc<GraphFace>) -> CountedConnection {
         face.bolt.open_connections.fetch_add(1, Relaxed);
         face.bolt.connections.fetch_add(1, Relaxed);
-        Counted(Arc::clone(face))
+        CountedConnection(Arc::clone(face))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.bolt.open_connections.fetch_sub(1, Relaxed);
     }
