@@ -153,9 +153,14 @@ impl fmt::Display for Violation {
                 id.number()
             ),
             Violation::Duplicate { constraint, entity, other, what } => {
+                // Neo4j's words, by which clients know a duplicate.
+                let (kind, number) = match other {
+                    Entity::Node(id) => ("Node", id.number()),
+                    Entity::Relationship(id) => ("Relationship", id.number()),
+                };
                 write!(
                     f,
-                    "{entity} has the same values as {other}, which violates constraint '{constraint}': {what}"
+                    "{kind}({number}) already exists with {what}: {entity} would violate constraint '{constraint}'"
                 )
             }
             Violation::Missing { constraint, entity, key } => {

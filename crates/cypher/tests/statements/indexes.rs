@@ -98,6 +98,6 @@ fn what_breaks_a_constraint_is_told() {
         "CREATE (:N {a: 'x', b: 2.5})",
     ]);
     let error = graph.attempt("CREATE (:N {a: 'x', b: 2.5, c: 1})").unwrap_err();
-    let what = r#"node 1 has the same values as node 0, which violates constraint 'u': N {a: "x", b: 2.5}"#;
+    let what = "Node(0) already exists with label `N` and properties `a` = 'x', `b` = 2.5: node 1 would violate constraint 'u'";
     assert_eq!(error.message, what);
 }

@@ -68,12 +68,39 @@ pub(crate) struct ContinuedTransaction {
     pub(crate) ends_us: Option<u64>,
 }
 
-/// Prepares statements, elsewhere if they are long, and makes sure that the caller may execute
-/// them.
+/// Prepares statements, and makes sure that the caller may execute them.
 ///
 /// # Errors
 /// 403: one of them writes, and the caller may only read. 429.
 pub(crate) async fn admitted(
+    face: &Arc<GraphFace>,
+    request: &Request,
+    texts: Vec<StatementText>,
+) -> Result<Arc<Statements>, Box<Problem>> {
+    let statements = prepared(face, request, texts).await?;
+    check_role(request, &statements)?;
+    Ok(statements)
+}
+
+/// Makes sure that the caller may execute statements now.
+///
+/// # Errors
+/// 403: one of them writes, and the caller may only read.
+pub(crate) fn check_role(request: &Request, statements: &Statements) -> Result<(), Box<Problem>> {
+    if statements.write()
+        && let Verdict::Denied { needs, .. } = may_write(request)
+    {
+        let detail = format!("one of the statements writes: the role {needs} is needed");
+        return Err(problem::FORBIDDEN.because(detail));
+    }
+    Ok(())
+}
+
+/// Prepares statements, elsewhere if they are long.
+///
+/// # Errors
+/// 429.
+pub(crate) async fn prepared(
     face: &Arc<GraphFace>,
     request: &Request,
     texts: Vec<StatementText>,
@@ -85,12 +112,6 @@ pub(crate) async fn admitted(
         let face = Arc::clone(face);
         job.brief(Cost::Expensive, move || Statements::prepare(texts, &face.plans)).await?
     };
-    if statements.write()
-        && let Verdict::Denied { needs, .. } = may_write(request)
-    {
-        let detail = format!("one of the statements writes: the role {needs} is needed");
-        return Err(problem::FORBIDDEN.because(detail));
-    }
     face.tally.asked(&statements);
     Ok(Arc::new(statements))
 }

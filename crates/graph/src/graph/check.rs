@@ -22,7 +22,7 @@ fn told_value(value: &Value) -> String {
         Value::String(text) => {
             let shown: String = text.chars().take(MOST_SHOWN).collect();
             let dots = if shown.len() < text.len() { "…" } else { "" };
-            format!("{shown:?}{dots}")
+            format!("'{}'{dots}", shown.escape_debug())
         }
         Value::List(items) => format!("a list of {}", items.len()),
         other => text::typed(other).map_or_else(String::new, |(_, text)| text),
@@ -80,15 +80,20 @@ impl Graph {
         Ok(())
     }
 
-    /// The constrained part of an entity, for display: `Person {name: "Ada"}`.
+    /// The constrained part of an entity, in Neo4j's words: ``label `Person` and property `name` =
+    /// 'Ada'``.
     fn told(&self, definition: &SchemaDefinition, properties: &Properties) -> Arc<str> {
-        let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
+        let (kind, subject) = match definition.subject {
+            SchemaSubject::Label(label) => ("label", label),
+            SchemaSubject::Type(name) => ("type", name),
+        };
         let entries = definition.keys.iter().filter_map(|key| {
             let value = property_of(properties, *key)?;
-            Some(format!("{}: {}", self.text(*key), told_value(value)))
+            Some(format!("`{}` = {}", self.text(*key), told_value(value)))
         });
         let entries: Vec<String> = entries.collect();
-        format!("{} {{{}}}", self.text(subject), entries.join(", ")).into()
+        let noun = if entries.len() == 1 { "property" } else { "properties" };
+        format!("{kind} `{}` and {noun} {}", self.text(subject), entries.join(", ")).into()
     }
 
     /// Checks everything that an item applies to.

@@ -183,7 +183,7 @@ fn constraints_are_judged_when_asked() {
     let second = tx.create_node(&[label], [(key, 1.0.into())]).unwrap();
     assert_eq!(tx.seek_nodes(label, key, &1.into()).collect(&tx), [first, second]);
     let (entity, other) = (Entity::Node(second), Entity::Node(first));
-    let what = "L {k: 1.0}".into();
+    let what = "label `L` and property `k` = 1.0".into();
     let expected = Violation::Duplicate { constraint: "one".into(), entity, other, what };
     assert_eq!(tx.check(), Err(expected));
 }

@@ -257,7 +257,7 @@ fn a_message_may_come_byte_by_byte_and_in_any_number_of_chunks() {
 fn log_on(closed: &Closed, auth: &serde_json::Value) -> (BoltClient, Message) {
     let mut client = BoltClient::open(closed.server.address, (5, 4));
     client.ask(HELLO, &[json!({"user_agent": "test/1.0"})]).success();
-    let told = client.ask(LOGON, &[auth.clone()]);
+    let told = client.ask(LOGON, std::slice::from_ref(auth));
     (client, told)
 }
 

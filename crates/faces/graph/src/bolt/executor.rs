@@ -3,9 +3,8 @@
 use super::BoltOperation;
 use super::failure::{self, Proof};
 use super::preparation::{
-    Failed, columns_of, context_of, finished, is_system, metadata_of, mode_of, name_of,
-    no_transaction, nothing_at, of_database, open, refuse_impersonation, statements_of, told,
-    wait_for,
+    Failed, columns_of, context_of, finished, is_system, metadata_of, mode_of, no_transaction,
+    nothing_at, of_database, open, refuse_impersonation, statements_of, told, wait_for,
 };
 use super::results::{BufferedResult, Portion};
 use super::routing::RoutingTable;
@@ -68,7 +67,6 @@ enum Work {
 struct PreparedRun {
     statements: Arc<Statements>,
     settings: TransactionSettings,
-    /// The log, under its own name.
     database: String,
     metadata: Vec<(Arc<str>, Value)>,
     deadline_us: Option<u64>,
@@ -261,7 +259,7 @@ impl Executor {
             let bookmarks = &settings.bookmarks;
             Ok(nothing_at(open(&face, request, operation, bookmarks, mode).await))
         });
-        let (id, database) = begun.await??;
+        let id = begun.await??;
         let results = BTreeMap::new();
         let reply = Reply::Begun(database.clone());
         self.work = Work::Transaction(Box::new(OpenTransaction {
@@ -285,16 +283,16 @@ impl Executor {
         let metadata = metadata_of(&run.settings.metadata, self.version)?;
         let deadline_us = self.deadline_us(&run.settings);
         let settings = run.settings.clone();
-        let database = settings.db.as_deref().unwrap_or(DEFAULT_DATABASE);
+        // Under the name by which it was asked for, which drivers compare.
+        let database = settings.db.as_deref().unwrap_or(DEFAULT_DATABASE).to_owned();
         let face = Arc::clone(&self.face);
-        let (operation, log) = of_database(&face, BoltOperation::Run, database);
+        let (operation, log) = of_database(&face, BoltOperation::Run, &database);
         let version = self.version;
         let prepared = self.client.prepare(operation, log, async |request| {
             let value = statements_of(&face, request, run, version, operation).await?;
-            let named = value.map(|statements| (statements, name_of(request, operation)));
-            Ok(OperationResult { value: named, position: None })
+            Ok(nothing_at(value))
         });
-        let (statements, database) = prepared.await??;
+        let statements = prepared.await??;
         if let Some(fault) = mode_of(&settings).fault(&statements) {
             return Err(Failed(failure::of_fault(&fault)));
         }
@@ -364,6 +362,8 @@ impl Executor {
                 let about = transactions::about_the_server(&face, request, &statements, &context);
                 return Ok(nothing_at(finished(&face, about.await?, None)));
             }
+            // The account may have lost a role since the statement was prepared.
+            transactions::check_role(request, &statements)?;
             if let Err(failed) = wait_for(&face, request, &settings.bookmarks).await {
                 return Ok(nothing_at(Err(failed)));
             }

@@ -83,10 +83,6 @@ pub(super) fn is_system(operation: &Operation) -> bool {
     operation.entry.route.path == BoltOperation::System.name()
 }
 
-pub(super) fn name_of(request: &Request, operation: &Operation) -> String {
-    if is_system(operation) { SYSTEM_LOG.to_owned() } else { request.log_name.clone() }
-}
-
 pub(super) fn mode_of(settings: &TransactionSettings) -> AccessMode {
     match settings.mode {
         wellspring_bolt::AccessMode::Write => AccessMode::Write,
@@ -104,21 +100,21 @@ pub(super) fn refuse_impersonation(user: Option<&str>) -> Result<(), Failed> {
     }
 }
 
-/// Opens a transaction: its id, and the name of its database.
+/// Opens a transaction; its id.
 pub(super) async fn open(
     face: &GraphFace,
     request: &Request,
     operation: &Operation,
     bookmarks: &TextList,
     mode: AccessMode,
-) -> Result<(String, String), Failed> {
+) -> Result<String, Failed> {
     if is_system(operation) {
         let lent = transactions::open_empty(face, request)?;
-        return Ok((transactions::keep(face, lent)?, SYSTEM_LOG.to_owned()));
+        return Ok(transactions::keep(face, lent)?);
     }
     wait_for(face, request, bookmarks).await?;
     let lent = transactions::open(face, request, mode).await?;
-    Ok((transactions::keep(face, lent)?, request.log_name.clone()))
+    Ok(transactions::keep(face, lent)?)
 }
 
 /// Waits for what bookmarks name.
@@ -202,12 +198,15 @@ pub(super) async fn statements_of(
         parameter_bytes: room.taken(),
         form: ResultForm::Records(version),
     };
-    let statements = transactions::admitted(face, request, vec![text]).await?;
+    let statements = transactions::prepared(face, request, vec![text]).await?;
     if let Some(fault) = statements.first_fault() {
         return Ok(Err(told(face, fault)));
     }
-    let on_system = is_system(operation).then(|| statements.fault_on_system()).flatten();
-    Ok(match on_system {
+    if !is_system(operation) {
+        transactions::check_role(request, &statements)?;
+        return Ok(Ok(statements));
+    }
+    Ok(match statements.fault_on_system() {
         Some(fault) => Err(told(face, &fault)),
         None => Ok(statements),
     })

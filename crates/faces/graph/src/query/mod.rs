@@ -173,7 +173,7 @@ impl QueryRequest {
             return Err(invalid(INVALID_REQUEST, what.to_owned()));
         }
         let texts: Vec<StatementText> = body.statement.take().into_iter().collect();
-        let statements = transactions::admitted(face, request, texts).await?;
+        let statements = transactions::prepared(face, request, texts).await?;
         if let Some(fault) = statements.first_fault() {
             return Err(refusal_of(fault));
         }
@@ -182,6 +182,7 @@ impl QueryRequest {
                 return Err(refusal_of(&fault));
             }
         } else {
+            transactions::check_role(request, &statements)?;
             wait_for_bookmarks(face, request, &body.bookmarks).await?;
         }
         Ok(QueryRequest { form: forms.answer, body, statements })
