@@ -209,6 +209,12 @@ impl Session {
         self.under_way.is_none() && !is_open && self.input.is_empty()
     }
 
+    /// Whether a message has begun to come whose rest is not there; ask only when there is no ask.
+    #[must_use]
+    pub fn awaits_rest(&self) -> bool {
+        !self.input.is_empty()
+    }
+
     /// Memory for input and output, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

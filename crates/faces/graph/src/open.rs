@@ -4,6 +4,7 @@ use crate::replay::Transcript;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::access::Principal;
@@ -152,6 +153,11 @@ impl OpenTransactions {
         self.expired.fetch_add(ended.len() as u64, Relaxed);
         // Their versions are freed outside the lock.
         drop(ended);
+    }
+
+    /// How long one may be idle.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_micros(self.timeout_us)
     }
 
     /// Approximate bytes held by idle ones.

@@ -6,6 +6,7 @@
 //! ```
 
 use super::allowance;
+use super::body_memory::Charge;
 use super::dispatch::{log_of, prepare};
 use super::exchange::Exchange;
 use super::routes::Operation;
@@ -54,6 +55,8 @@ pub struct OperationClient {
     host: Arc<Host>,
     /// Reused for each operation.
     request: Box<Request>,
+    /// Memory for what it has sent.
+    held: Charge,
 }
 
 impl OperationClient {
@@ -66,7 +69,25 @@ impl OperationClient {
         let state = Arc::new(ConnectionState::default());
         let rate = host.limits.of_connection();
         request.connection = Some(ConnectionTies { rate, framing: None, state });
-        OperationClient { host: Arc::clone(host), request }
+        OperationClient { host: Arc::clone(host), request, held: Charge::of_work() }
+    }
+
+    /// Counts `bytes` of memory for what the client has sent and is not acted on yet, in place of
+    /// what was counted before.
+    ///
+    /// # Errors
+    /// 429, 503: the memory for what clients send is exhausted.
+    pub fn hold(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
+        self.held = Charge::of_work();
+        self.held.raise_for(&self.request.payer, &self.host.body_memory, bytes)
+    }
+
+    /// Whether the client of the last operation would still be admitted.
+    ///
+    /// # Errors
+    /// 401, 403.
+    pub fn still_may(&self) -> Result<(), Box<Problem>> {
+        self.request.still_may()
     }
 
     /// Uses these credentials from the next operation on, which proves them.

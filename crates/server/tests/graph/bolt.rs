@@ -253,6 +253,34 @@ fn a_message_may_come_byte_by_byte_and_in_any_number_of_chunks() {
     client.receive().unwrap().success();
 }
 
+#[test]
+fn what_is_left_open_is_dropped_after_its_time() {
+    let server =
+        Server::start_with(&["--graph-transaction-timeout-ms", "300", "--body-timeout-ms", "300"]);
+    let timed_out = "Neo.ClientError.Transaction.TransactionTimedOut";
+    let mut client = BoltClient::ready(server.address, (5, 4));
+    let run = [json!("UNWIND range(1, 10) AS x RETURN x"), json!({}), json!({})];
+    // A statement that is not fetched, one that is fetched in part, a transaction.
+    client.ask(RUN, &run).success();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(client.ask(PULL, &[json!({"n": 1})]).code(), timed_out);
+    client.ask(RESET, &[]).success();
+    client.ask(RUN, &run).success();
+    assert_eq!(client.ask(PULL, &[json!({"n": 1})]).tag, RECORD);
+    client.receive().unwrap().success();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(client.ask(PULL, &[json!({"n": 1})]).code(), timed_out);
+    client.ask(RESET, &[]).success();
+    client.ask(BEGIN, &[json!({})]).success();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(client.ask(COMMIT, &[]).code(), timed_out);
+    client.ask(RESET, &[]).success();
+    assert_eq!(client.value("RETURN 1"), Packed::Int(1));
+    // A part of a message whose rest does not come.
+    client.stream.write_all(&[0xFF, 0xFF, 0xB3, 0x10]).unwrap();
+    assert!(client.is_closed());
+}
+
 /// A connection to a server with accounts that shows these credentials: what it is told.
 fn log_on(closed: &Closed, auth: &serde_json::Value) -> (BoltClient, Message) {
     let mut client = BoltClient::open(closed.server.address, (5, 4));

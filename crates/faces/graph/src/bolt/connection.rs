@@ -24,6 +24,8 @@ use wellspring_host::wire::effects::Effects;
 const READ_BYTES: usize = 64 << 10;
 /// Rows up to this size are sent together with their summary.
 const SMALL_ROWS_BYTES: usize = 16 << 10;
+/// Input up to this size is not counted.
+const SMALL_INPUT_BYTES: usize = 64 << 10;
 /// How often a client that waits is told that its server is alive.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 /// How long a driver waits for any byte of an answer, in s.
@@ -88,7 +90,17 @@ pub(super) async fn serve(face: Arc<GraphFace>, connection: ProtocolConnection) 
     let executor = Executor::new(&face, client, version);
     let mut session = Session::new(version);
     session.receive(&rest);
-    let mut client = Client { face, socket, session, executor, authenticated_by, has_left: false };
+    let mut client = Client {
+        face,
+        socket,
+        session,
+        executor,
+        authenticated_by,
+        idle_since: Instant::now(),
+        partial_since: None,
+        held_bytes: 0,
+        has_left: false,
+    };
     // Whatever ended it: a connection is closed without a word.
     let _ = client.talk().await;
 }
@@ -133,6 +145,12 @@ struct Client {
     executor: Executor,
     /// When it must have proved who it is.
     authenticated_by: Instant,
+    /// When its last message was answered.
+    idle_since: Instant,
+    /// Since when it has sent a part of a message.
+    partial_since: Option<Instant>,
+    /// Memory that is counted for what it has sent, in bytes.
+    held_bytes: usize,
     /// It sends nothing more.
     has_left: bool,
 }
@@ -143,14 +161,21 @@ impl Client {
         loop {
             while let Some(ask) = self.session.next_ask() {
                 self.answer(ask).await?;
+                self.idle_since = Instant::now();
             }
             self.send().await?;
+            if !self.hold() {
+                return Ok(());
+            }
             let is_over = self.session.is_closed() || self.has_left;
             if is_over || (*stopping.borrow() && self.session.is_idle()) {
                 return Ok(());
             }
             let phase = self.session.phase();
             let is_early = matches!(phase, Phase::Negotiation | Phase::Authentication);
+            let expires = self.idle_since + self.face.open.timeout();
+            let is_open = self.executor.is_open();
+            let (rest_by, is_partial) = self.rest_by();
             let (session, socket) = (&mut self.session, &mut self.socket);
             let is_running = !*stopping.borrow();
             tokio::select! {
@@ -160,8 +185,27 @@ impl Client {
                 }
                 _ = stopping.wait_for(|&stopping| stopping), if is_running => {}
                 () = sleep_until(self.authenticated_by), if is_early => return Ok(()),
+                () = sleep_until(rest_by), if is_partial => return Ok(()),
+                () = sleep_until(expires), if is_open => self.executor.expire(),
             }
         }
+    }
+
+    /// Counts the memory of what was sent and is not acted on; whether there is enough.
+    fn hold(&mut self) -> bool {
+        let bytes = self.session.memory_bytes();
+        let bytes = if bytes > SMALL_INPUT_BYTES { bytes } else { 0 };
+        let is_same = bytes == self.held_bytes;
+        self.held_bytes = bytes;
+        is_same || self.executor.hold(bytes)
+    }
+
+    /// When the rest of a message must have come, and whether one has begun.
+    fn rest_by(&mut self) -> (Instant, bool) {
+        let is_partial = self.session.awaits_rest();
+        let since = self.partial_since.filter(|_| is_partial).unwrap_or_else(Instant::now);
+        self.partial_since = Some(since).filter(|_| is_partial);
+        (since + Duration::from_millis(self.face.host.config.body_timeout_ms), is_partial)
     }
 
     async fn send(&mut self) -> io::Result<()> {

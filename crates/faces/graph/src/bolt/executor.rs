@@ -11,6 +11,7 @@ use super::routing::RoutingTable;
 use crate::GraphFace;
 use crate::bookmarks;
 use crate::commit::{self, ExecutedStatements};
+use crate::open::NotOpen;
 use crate::run::{Statements, Summary};
 use crate::transactions::{self, TransactionRefusal};
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use wellspring_bolt::{
 use wellspring_cypher::Plan;
 use wellspring_cypher::value::Value;
 use wellspring_host::http::operation::{Credentials, OperationClient, OperationResult};
+use wellspring_host::http::work::Job;
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::Problem;
 
@@ -62,6 +64,8 @@ enum Work {
     /// Its rows.
     Streaming(Box<OpenResult>),
     Transaction(Box<OpenTransaction>),
+    /// What was open has been dropped, because its client did nothing for too long.
+    Expired,
 }
 
 struct PreparedRun {
@@ -70,6 +74,8 @@ struct PreparedRun {
     database: String,
     metadata: Vec<(Arc<str>, Value)>,
     deadline_us: Option<u64>,
+    /// Holds the memory of its parameters.
+    _held: Job,
 }
 
 /// A result with what its end tells.
@@ -145,7 +151,7 @@ impl Executor {
         match &mut self.work {
             Work::Streaming(result) => Some(result),
             Work::Transaction(open) => open.results.get_mut(&qid),
-            Work::Nothing | Work::Prepared(_) => None,
+            Work::Nothing | Work::Prepared(_) | Work::Expired => None,
         }
     }
 
@@ -154,6 +160,31 @@ impl Executor {
         match &mut self.work {
             Work::Transaction(open) => drop(open.results.remove(&qid)),
             work => *work = Work::Nothing,
+        }
+    }
+
+    /// Whether anything is open.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.work, Work::Nothing | Work::Expired)
+    }
+
+    /// Drops what is open, because its client has done nothing for too long: its next message is
+    /// told so.
+    pub(super) fn expire(&mut self) {
+        self.reset();
+        self.work = Work::Expired;
+    }
+
+    /// Counts memory for what the client has sent; whether there is enough.
+    pub(super) fn hold(&mut self, bytes: usize) -> bool {
+        self.client.hold(bytes).is_ok()
+    }
+
+    /// Why a transaction or a result is not open.
+    fn not_open(&self) -> Failed {
+        match self.work {
+            Work::Expired => TransactionRefusal::NotOpen(NotOpen::Unknown).into(),
+            _ => no_transaction(),
         }
     }
 
@@ -290,9 +321,17 @@ impl Executor {
         let version = self.version;
         let prepared = self.client.prepare(operation, log, async |request| {
             let value = statements_of(&face, request, run, version, operation).await?;
-            Ok(nothing_at(value))
+            let held = match value {
+                Ok(statements) => {
+                    let mut job = face.host.job(request)?;
+                    job.hold(statements.parameter_bytes())?;
+                    Ok((statements, job))
+                }
+                Err(failed) => Err(failed),
+            };
+            Ok(nothing_at(held))
         });
-        let statements = prepared.await??;
+        let (statements, held) = prepared.await??;
         if let Some(fault) = mode_of(&settings).fault(&statements) {
             return Err(Failed(failure::of_fault(&fault)));
         }
@@ -303,14 +342,15 @@ impl Executor {
             database,
             metadata,
             deadline_us,
+            _held: held,
         }));
         Ok(columns)
     }
 
     /// Executes a statement in the open transaction.
     async fn run(&mut self, run: Run, qid: i64) -> Result<Reply, Failed> {
-        let now_us = self.face.now_us();
-        let Work::Transaction(open) = &mut self.work else { return Err(no_transaction()) };
+        let (now_us, not_open) = (self.face.now_us(), self.not_open());
+        let Work::Transaction(open) = &mut self.work else { return Err(not_open) };
         open.check_time(now_us)?;
         let face = Arc::clone(&self.face);
         let (operation, log) = of_database(&face, BoltOperation::Run, &open.database);
@@ -347,13 +387,20 @@ impl Executor {
     /// when its first rows are asked for.
     async fn fetch(&mut self, fetch: Fetch, wanted: RowsWanted) -> Result<Reply, Failed> {
         let rows = Reply::Rows(fetch, wanted);
-        if !matches!(self.work, Work::Prepared(_)) {
-            return Ok(rows);
+        match self.work {
+            Work::Prepared(_) => {}
+            Work::Expired => return Err(self.not_open()),
+            _ => {
+                // The account may have been disabled since its rows were found.
+                self.client.still_may()?;
+                return Ok(rows);
+            }
         }
         let Work::Prepared(prepared) = std::mem::replace(&mut self.work, Work::Nothing) else {
             return Ok(rows);
         };
-        let PreparedRun { statements, settings, database, metadata, deadline_us } = *prepared;
+        let PreparedRun { statements, settings, database, metadata, deadline_us, _held } =
+            *prepared;
         let face = Arc::clone(&self.face);
         let (operation, log) = of_database(&face, BoltOperation::Run, &database);
         let executed = self.client.operate(operation, log, &self.effects, async |request| {
@@ -379,6 +426,9 @@ impl Executor {
     }
 
     async fn commit(&mut self) -> Result<Reply, Failed> {
+        if let Work::Expired = self.work {
+            return Err(self.not_open());
+        }
         let Work::Transaction(open) = std::mem::replace(&mut self.work, Work::Nothing) else {
             return Err(no_transaction());
         };
