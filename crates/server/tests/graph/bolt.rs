@@ -325,6 +325,20 @@ fn who_connects_proves_it_and_may_what_its_account_may() {
         }
         assert!(names.len() == 2 && !names.concat().contains("secret"), "{names:?}");
     }
+    // A role that is lost between a statement and its first rows.
+    closed.add("wen", &["writer:main"]);
+    let of_wen = json!({"scheme": "basic", "principal": "wen", "credentials": PASSWORD});
+    let (mut client, told) = log_on(&closed, &of_wen);
+    told.success();
+    client.ask(RUN, &[json!("CREATE (:Sneaked)"), json!({}), json!({})]).success();
+    let less = json!({"roles": ["reader:main"]});
+    closed.ask(&closed.root, "PATCH", "/v1/accounts/wen", &less).expect(200);
+    let refused = client.ask(PULL, &[json!({"n": -1})]);
+    assert_eq!(refused.code(), "Neo.ClientError.Security.Forbidden");
+    // What writes is told that there is no graph, not that a role is missing.
+    let written = json!({"statement": "CREATE (:Sneaked)"});
+    let told = closed.ask(&token, "POST", "/db/system/query/v2", &written).expect(400);
+    assert!(told["errors"][0]["message"].as_str().unwrap().contains("no graph"), "{told}");
     // An account that is disabled meanwhile.
     let (mut client, told) = log_on(&closed, &basic(PASSWORD));
     told.success();
