@@ -28,6 +28,28 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// All counts: nodes, relationships, properties set, labels, indexes, constraints; where both
+    /// are counted, first what came and then what went.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 11] {
+        let Statistics { nodes_created, nodes_deleted, properties_set, .. } = *self;
+        let Statistics { relationships_created, relationships_deleted, .. } = *self;
+        let Statistics { labels_added, labels_removed, indexes_added, indexes_removed, .. } = *self;
+        [
+            nodes_created,
+            nodes_deleted,
+            relationships_created,
+            relationships_deleted,
+            properties_set,
+            labels_added,
+            labels_removed,
+            indexes_added,
+            indexes_removed,
+            self.constraints_added,
+            self.constraints_removed,
+        ]
+    }
+
     /// Whether anything was changed.
     #[must_use]
     pub fn has_updates(&self) -> bool {

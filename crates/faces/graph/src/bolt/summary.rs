@@ -49,34 +49,24 @@ fn push_status(writer: &mut Writer<'_>, summary: &Summary) {
     writer.text(description);
 }
 
+/// The names of what [`Statistics::counts`] counts.
+const COUNTERS: [&str; 11] = [
+    "nodes-created",
+    "nodes-deleted",
+    "relationships-created",
+    "relationships-deleted",
+    "properties-set",
+    "labels-added",
+    "labels-removed",
+    "indexes-added",
+    "indexes-removed",
+    "constraints-added",
+    "constraints-removed",
+];
+
 fn push_statistics(writer: &mut Writer<'_>, statistics: &Statistics) {
-    let Statistics {
-        nodes_created,
-        nodes_deleted,
-        relationships_created,
-        relationships_deleted,
-        properties_set,
-        labels_added,
-        labels_removed,
-        indexes_added,
-        indexes_removed,
-        constraints_added,
-        constraints_removed,
-    } = *statistics;
-    let counts = [
-        ("nodes-created", nodes_created),
-        ("nodes-deleted", nodes_deleted),
-        ("relationships-created", relationships_created),
-        ("relationships-deleted", relationships_deleted),
-        ("properties-set", properties_set),
-        ("labels-added", labels_added),
-        ("labels-removed", labels_removed),
-        ("indexes-added", indexes_added),
-        ("indexes-removed", indexes_removed),
-        ("constraints-added", constraints_added),
-        ("constraints-removed", constraints_removed),
-    ];
-    let told = || counts.into_iter().filter(|(_, count)| *count > 0);
+    let counts = COUNTERS.into_iter().zip(statistics.counts());
+    let told = || counts.clone().filter(|(_, count)| *count > 0);
     writer.map(1 + told().count());
     for (name, count) in told() {
         writer.text(name);

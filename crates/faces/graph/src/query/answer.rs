@@ -124,40 +124,26 @@ fn push_members(out: &mut Vec<u8>, answer: &QueryAnswer<'_>) {
 
 fn push_counters(out: &mut Vec<u8>, statistics: &Statistics) {
     let _ = write!(out, "{{\"containsUpdates\":{}", statistics.has_updates());
-    for (name, count) in counters(statistics) {
+    for (name, count) in COUNTERS.into_iter().zip(statistics.counts()) {
         let _ = write!(out, ",\"{name}\":{count}");
     }
     out.extend_from_slice(b",\"containsSystemUpdates\":false,\"systemUpdates\":0}");
 }
 
-fn counters(statistics: &Statistics) -> [(&'static str, u64); 11] {
-    let Statistics {
-        nodes_created,
-        nodes_deleted,
-        relationships_created,
-        relationships_deleted,
-        properties_set,
-        labels_added,
-        labels_removed,
-        indexes_added,
-        indexes_removed,
-        constraints_added,
-        constraints_removed,
-    } = *statistics;
-    [
-        ("nodesCreated", nodes_created),
-        ("nodesDeleted", nodes_deleted),
-        ("relationshipsCreated", relationships_created),
-        ("relationshipsDeleted", relationships_deleted),
-        ("propertiesSet", properties_set),
-        ("labelsAdded", labels_added),
-        ("labelsRemoved", labels_removed),
-        ("indexesAdded", indexes_added),
-        ("indexesRemoved", indexes_removed),
-        ("constraintsAdded", constraints_added),
-        ("constraintsRemoved", constraints_removed),
-    ]
-}
+/// The names of what [`Statistics::counts`] counts.
+const COUNTERS: [&str; 11] = [
+    "nodesCreated",
+    "nodesDeleted",
+    "relationshipsCreated",
+    "relationshipsDeleted",
+    "propertiesSet",
+    "labelsAdded",
+    "labelsRemoved",
+    "indexesAdded",
+    "indexesRemoved",
+    "constraintsAdded",
+    "constraintsRemoved",
+];
 
 fn push_errors(out: &mut Vec<u8>, (code, message): (&str, &str)) {
     out.extend_from_slice(b"[{\"code\":");

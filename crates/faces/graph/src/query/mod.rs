@@ -24,7 +24,7 @@ use crate::envelope::{
 };
 use crate::fresh;
 use crate::handlers::TRANSACTION;
-use crate::open::NotOpen;
+use crate::open::{BorrowedTransaction, NotOpen};
 use crate::render::{Layout, QueryForm, ValueForm};
 use crate::run::{Results, Statements};
 use crate::transactions::{self, TransactionRefusal};
@@ -330,12 +330,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         } else {
             transactions::open(&face, &request, asked.body.mode).await?
         };
-        let (id, context) = (lent.id, transactions::context(&face, &request));
-        let statements = Arc::clone(&asked.statements);
-        let continued = transactions::go_on(&face, &request, statements, &context, lent).await?;
-        let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
-        let told = AnswerMembers { transaction, bookmark: None };
-        Ok(face.query_answer(&asked, &continued.results, &told))
+        continued(&face, &request, &asked, lent).await
     };
     let begun = begun.await;
     answered(&request, begun)
@@ -346,18 +341,28 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
 pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
     name_database(&mut request);
     let id = request.segment(&TRANSACTION)?;
-    let continued = async {
+    let answer = async {
         let asked = QueryRequest::read(&face, &mut request).await?;
         let lent = transactions::lend(&face, &request, &id).await?;
-        let (id, context) = (lent.id, transactions::context(&face, &request));
-        let statements = Arc::clone(&asked.statements);
-        let continued = transactions::go_on(&face, &request, statements, &context, lent).await?;
-        let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
-        let told = AnswerMembers { transaction, bookmark: None };
-        Ok(face.query_answer(&asked, &continued.results, &told))
+        continued(&face, &request, &asked, lent).await
     };
-    let continued = continued.await;
-    answered(&request, continued)
+    let answer = answer.await;
+    answered(&request, answer)
+}
+
+/// The answer to a statement in an open transaction, if there is one.
+async fn continued(
+    face: &GraphFace,
+    request: &Request,
+    asked: &QueryRequest,
+    lent: BorrowedTransaction,
+) -> Result<Response, QueryRefusal> {
+    let (id, context) = (lent.id, transactions::context(face, request));
+    let statements = Arc::clone(&asked.statements);
+    let continued = transactions::go_on(face, request, statements, &context, lent).await?;
+    let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
+    let told = AnswerMembers { transaction, bookmark: None };
+    Ok(face.query_answer(asked, &continued.results, &told))
 }
 
 /// `POST /db/{log}/query/v2/tx/{transaction}/commit`: may execute a statement in an open

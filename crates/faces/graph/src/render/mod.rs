@@ -218,35 +218,23 @@ pub(crate) fn push_query_plan(out: &mut Vec<u8>, step: &PlanStep) {
 }
 
 fn push_statistics(out: &mut Vec<u8>, statistics: &Statistics) {
-    let Statistics {
-        nodes_created,
-        nodes_deleted,
-        relationships_created,
-        relationships_deleted,
-        properties_set,
-        labels_added,
-        labels_removed,
-        indexes_added,
-        indexes_removed,
-        constraints_added,
-        constraints_removed,
-    } = statistics;
     out.extend_from_slice(b"{\"contains_updates\":");
     out.extend_from_slice(if statistics.has_updates() { b"true" } else { b"false" });
-    for (name, count) in [
-        ("nodes_created", nodes_created),
-        ("nodes_deleted", nodes_deleted),
-        ("properties_set", properties_set),
-        ("relationships_created", relationships_created),
+    let names = [
+        "nodes_created",
+        "nodes_deleted",
+        "relationships_created",
         // Neo4j's term, which its clients know.
-        ("relationship_deleted", relationships_deleted),
-        ("labels_added", labels_added),
-        ("labels_removed", labels_removed),
-        ("indexes_added", indexes_added),
-        ("indexes_removed", indexes_removed),
-        ("constraints_added", constraints_added),
-        ("constraints_removed", constraints_removed),
-    ] {
+        "relationship_deleted",
+        "properties_set",
+        "labels_added",
+        "labels_removed",
+        "indexes_added",
+        "indexes_removed",
+        "constraints_added",
+        "constraints_removed",
+    ];
+    for (name, count) in names.into_iter().zip(statistics.counts()) {
         let _ = write!(out, ",\"{name}\":{count}");
     }
     out.extend_from_slice(b",\"contains_system_updates\":false,\"system_updates\":0}");
