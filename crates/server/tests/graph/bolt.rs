@@ -335,6 +335,18 @@ fn who_connects_proves_it_and_may_what_its_account_may() {
     closed.ask(&closed.root, "PATCH", "/v1/accounts/wen", &less).expect(200);
     let refused = client.ask(PULL, &[json!({"n": -1})]);
     assert_eq!(refused.code(), "Neo.ClientError.Security.Forbidden");
+    // Another log of the name.
+    let root = json!({"scheme": "bearer", "credentials": closed.root});
+    let (mut client, told) = log_on(&closed, &root);
+    told.success();
+    let nothing = serde_json::Value::Null;
+    closed.ask(&closed.root, "PUT", "/v1/logs/short", &nothing).expect(201);
+    let of_short = json!({"db": "short"});
+    client.ask(RUN, &[json!("CREATE (:Sneaked)"), json!({}), of_short]).success();
+    closed.ask(&closed.root, "DELETE", "/v1/logs/short?confirm=short", &nothing);
+    closed.ask(&closed.root, "PUT", "/v1/logs/short", &nothing).expect(201);
+    let refused = client.ask(PULL, &[json!({"n": -1})]);
+    assert_eq!(refused.code(), "Neo.ClientError.Database.DatabaseNotFound");
     // What writes is told that there is no graph, not that a role is missing.
     let written = json!({"statement": "CREATE (:Sneaked)"});
     let told = closed.ask(&token, "POST", "/db/system/query/v2", &written).expect(400);

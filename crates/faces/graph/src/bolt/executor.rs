@@ -23,10 +23,13 @@ use wellspring_bolt::{
 };
 use wellspring_cypher::Plan;
 use wellspring_cypher::value::Value;
+use wellspring_host::http::Request;
 use wellspring_host::http::operation::{Credentials, OperationClient, OperationResult};
 use wellspring_host::http::work::Job;
 use wellspring_host::wire::effects::Effects;
-use wellspring_host::wire::problem::Problem;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::Log;
+use wellspring_types::HistoryId;
 
 /// The database of a client that names none.
 const DEFAULT_DATABASE: &str = "neo4j";
@@ -76,6 +79,8 @@ struct PreparedRun {
     deadline_us: Option<u64>,
     /// Holds the memory of its parameters.
     _held: Job,
+    /// The history of its log: another log may have the name by the time it is executed.
+    history: Option<HistoryId>,
 }
 
 /// A result with what its end tells.
@@ -325,13 +330,13 @@ impl Executor {
                 Ok(statements) => {
                     let mut job = face.host.job(request)?;
                     job.hold(statements.parameter_bytes())?;
-                    Ok((statements, job))
+                    Ok((statements, job, history_of(request)))
                 }
                 Err(failed) => Err(failed),
             };
             Ok(nothing_at(held))
         });
-        let (statements, held) = prepared.await??;
+        let (statements, held, history) = prepared.await??;
         if let Some(fault) = mode_of(&settings).fault(&statements) {
             return Err(Failed(failure::of_fault(&fault)));
         }
@@ -343,6 +348,7 @@ impl Executor {
             metadata,
             deadline_us,
             _held: held,
+            history,
         }));
         Ok(columns)
     }
@@ -399,7 +405,7 @@ impl Executor {
         let Work::Prepared(prepared) = std::mem::replace(&mut self.work, Work::Nothing) else {
             return Ok(rows);
         };
-        let PreparedRun { statements, settings, database, metadata, deadline_us, _held } =
+        let PreparedRun { statements, settings, database, metadata, deadline_us, _held, history } =
             *prepared;
         let face = Arc::clone(&self.face);
         let (operation, log) = of_database(&face, BoltOperation::Run, &database);
@@ -408,6 +414,9 @@ impl Executor {
             if is_system(operation) {
                 let about = transactions::about_the_server(&face, request, &statements, &context);
                 return Ok(nothing_at(finished(&face, about.await?, None)));
+            }
+            if history_of(request) != history {
+                return Err(problem::no_such_log(&request.log_name));
             }
             // The account may have lost a role since the statement was prepared.
             transactions::check_role(request, &statements)?;
@@ -467,6 +476,10 @@ impl Executor {
         face.open.end(&open.id);
         Ok(Reply::Committed(committed??))
     }
+}
+
+fn history_of(request: &Request) -> Option<HistoryId> {
+    request.log.as_ref().and_then(Log::history)
 }
 
 impl Drop for Executor {
