@@ -33,7 +33,10 @@ const FOLDERS: &[(&str, &str)] = &[
         "bench",
         "A command for every figure in docs/benchmarks.md; the floors and peers it measures.",
     ),
-    ("clients", "Client libraries in Python and TypeScript, their tests, and what packs them."),
+    (
+        "clients",
+        "Client libraries in Python and TypeScript, what tests and packs them; trials of Neo4j's drivers.",
+    ),
     ("crates", "The workspace of the event store."),
     ("datasets", "Real public data for `./quickstart` and the tests."),
     (
