@@ -2,8 +2,9 @@
 # Bolt against HTTP on one server, by the official Go driver: creates at 1 and 99 clients, and
 # 100,000 rows. Usage: bench/run-bolt.sh [PROGRAM]; needs Go.
 set -euo pipefail
-cd "$(dirname "$0")"
-program=${1:-../target/release/wellspring}
+here=$(cd "$(dirname "$0")" && pwd)
+program=$(realpath "${1:-$here/../target/release/wellspring}")
+cd "$here"
 data=$(mktemp -d)
 port=${PORT:-4171}
 "$program" serve --data "$data" --listen "127.0.0.1:$port" >"$data/log" 2>&1 &
