@@ -206,8 +206,11 @@ fn end<T>(
     exchange.principal = Some(Arc::clone(&request.principal));
     let (response, result) = match performed {
         Ok(OperationResult { value, position }) => {
-            let response = Response::empty(200);
-            (position.map_or(Response::empty(200), |position| response.at(position)), Ok(value))
+            let mut response = Response::empty(200);
+            if let Some(position) = position {
+                response = response.at(position);
+            }
+            (response, Ok(value))
         }
         Err(problem) => {
             if problem.kind.is(&problem::TOO_MANY_LOGINS) {

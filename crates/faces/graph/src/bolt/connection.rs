@@ -70,6 +70,13 @@ impl Socket {
         Ok(())
     }
 
+    /// Writes what the session has for the client. It is not flushed.
+    async fn write_output(&mut self, session: &mut Session) -> io::Result<()> {
+        self.write(session.output()).await?;
+        session.consume(session.output().len());
+        Ok(())
+    }
+
     async fn flush(&mut self) -> io::Result<()> {
         let flushed = poll_fn(|context| Pin::new(&mut self.stream).poll_flush(context));
         timeout(self.write_timeout, flushed).await?
@@ -212,8 +219,7 @@ impl Client {
         if self.session.output().is_empty() {
             return Ok(());
         }
-        self.socket.write(self.session.output()).await?;
-        self.session.consume(self.session.output().len());
+        self.socket.write_output(&mut self.session).await?;
         self.socket.flush().await
     }
 
@@ -267,8 +273,7 @@ impl Client {
                 }
                 () = sleep(SIGN_OF_LIFE) => {
                     session.keep_alive();
-                    socket.write(session.output()).await?;
-                    session.consume(session.output().len());
+                    socket.write_output(session).await?;
                     socket.flush().await?;
                 }
             }
@@ -328,8 +333,7 @@ impl Client {
                 self.session.records(portion.rows);
             }
             RowsWanted::Sent => {
-                self.socket.write(self.session.output()).await?;
-                self.session.consume(self.session.output().len());
+                self.socket.write_output(&mut self.session).await?;
                 self.socket.write(portion.rows).await?;
             }
         }
