@@ -16,7 +16,7 @@ mod text_search;
 mod vector_search;
 
 pub use built_in::BuiltIn;
-pub(crate) use shown::{SHOWN, Shown};
+pub(crate) use shown::{SHOW_COMMAND_LISTS, ShowCommandList};
 
 use crate::context::Context;
 use crate::error::Result;

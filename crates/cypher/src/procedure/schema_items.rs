@@ -28,7 +28,7 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[
         columns: CONSTRAINT_COLUMNS,
         call: |_, context| constraints(&Value::Null, context),
     },
-    // An index is complete as soon as it exists, so nobody ever waits.
+    // An index is complete as soon as it exists: these procedures return at once.
     BuiltInProcedure {
         name: "db.awaitIndex",
         description: "Waits until an index is complete, which it always is.",

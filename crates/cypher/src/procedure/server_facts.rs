@@ -79,8 +79,8 @@ pub(super) static TABLE: &[BuiltInProcedure] = &[
 const IDENTITY: &[super::signature::Column] =
     &[column("id", "STRING"), column("name", "STRING"), column("creationDate", "STRING")];
 
-/// Settings that clients ask for: a name, a description, a value. They ask the client to reach
-/// nobody else.
+/// Settings that clients ask for: a name, a description, a value. The values tell a client to
+/// connect to this server only.
 static CLIENT_SETTINGS: &[(&str, &str, &str)] = &[
     (
         "browser.allow_outgoing_connections",

@@ -11,7 +11,7 @@ use crate::value::Value;
 use std::sync::Arc;
 
 /// A list that a `SHOW` statement can ask for.
-pub(crate) struct Shown {
+pub(crate) struct ShowCommandList {
     /// The procedure that lists it.
     pub(crate) procedure: &'static str,
     /// Its columns.
@@ -21,10 +21,10 @@ pub(crate) struct Shown {
 }
 
 /// The lists, by the last words of their statements.
-pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
+pub(crate) static SHOW_COMMAND_LISTS: &[(&[&str], ShowCommandList)] = &[
     (
         &["INDEX", "INDEXES"],
-        Shown {
+        ShowCommandList {
             procedure: "show.indexes",
             columns: INDEX_COLUMNS,
             brief: &[
@@ -45,7 +45,7 @@ pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
     ),
     (
         &["CONSTRAINT", "CONSTRAINTS"],
-        Shown {
+        ShowCommandList {
             procedure: "show.constraints",
             columns: CONSTRAINT_COLUMNS,
             brief: &[
@@ -62,7 +62,7 @@ pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
     ),
     (
         &["DATABASE", "DATABASES"],
-        Shown {
+        ShowCommandList {
             procedure: "show.databases",
             columns: DATABASE_COLUMNS,
             brief: &[
@@ -84,7 +84,7 @@ pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
     ),
     (
         &["PROCEDURE", "PROCEDURES"],
-        Shown {
+        ShowCommandList {
             procedure: "show.procedures",
             columns: PROCEDURE_COLUMNS,
             brief: &["name", "description", "mode", "worksOnSystem"],
@@ -92,7 +92,7 @@ pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
     ),
     (
         &["FUNCTION", "FUNCTIONS"],
-        Shown {
+        ShowCommandList {
             procedure: "show.functions",
             columns: FUNCTION_COLUMNS,
             brief: &["name", "category", "description"],
@@ -100,7 +100,7 @@ pub(crate) static SHOWN: &[(&[&str], Shown)] = &[
     ),
     (
         &["USER"],
-        Shown {
+        ShowCommandList {
             procedure: "show.user",
             columns: USER_COLUMNS,
             brief: &["user", "roles", "passwordChangeRequired", "suspended", "home"],

@@ -2,7 +2,7 @@
 
 use super::rewrite::Edit;
 use super::scan::{Token, TokenKind};
-use crate::procedure::{SHOWN, Shown};
+use crate::procedure::{SHOW_COMMAND_LISTS, ShowCommandList};
 
 /// Rewrites a `SHOW` statement if it is supported.
 ///
@@ -56,7 +56,7 @@ pub(super) fn rewrite_show(text: &str, tokens: &[Token], edits: &mut Vec<Edit>) 
 
 /// What a `SHOW` statement asks for.
 struct Command {
-    shown: &'static Shown,
+    shown: &'static ShowCommandList,
     /// The argument of its procedure, as an expression.
     argument: String,
     /// The number of the token after it.
@@ -74,7 +74,7 @@ fn command(text: &str, tokens: &[Token], first: usize) -> Option<Command> {
     let mut kinds = Vec::new();
     for at in first..first + MOST_WORDS {
         let word = word(at)?;
-        let listed = SHOWN.iter().find(|(names, _)| names.contains(&word.as_str()));
+        let listed = SHOW_COMMAND_LISTS.iter().find(|(names, _)| names.contains(&word.as_str()));
         let shown = match listed {
             // In `SHOW USER DEFINED FUNCTIONS`, the word is no end.
             Some((_, shown)) if word != "USER" || kinds == ["CURRENT"] => shown,
