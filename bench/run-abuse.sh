@@ -2,7 +2,7 @@
 # Abuse. An honest client asks at a fixed rate (open loop): GET /v1/head and durable appends over kept connections,
 # POST /e over others; first alone ("quiet"), then while the server is abused (python3 -m abuse), in rounds, forwards
 # and backwards. Two kinds of abuse:
-# - connections: IDLE that ask nothing, SLOW heads and SLOW bodies of a byte a second, BIG heads of 72 KiB a second,
+# - connections: IDLE that ask nothing, IDLE by Bolt, SLOW heads and SLOW bodies of a byte a second, BIG heads of 72 KiB a second,
 #   DEEP JSON bodies of a million brackets a second, and all of it together;
 # - requests that are dear, one phase each, named in abuse/attacks.py (ALL): what a review did to a server once.
 # Held if the honest client's p99 (median of the rounds) is at most twice the quiet one, none of its requests fails,
@@ -34,11 +34,11 @@ if [ "$(ulimit -Hn)" != unlimited ] && (( $(ulimit -Hn) < needed )); then
     exit 1
 fi
 ulimit -n "$(ulimit -Hn)"
-held="quiet idle slow-heads slow-bodies big-heads deep-json deep-json@decoy all all@decoy"
+held="quiet idle bolt-idle slow-heads slow-bodies big-heads deep-json deep-json@decoy all all@decoy"
 dear="project-dialect rapid-reset large-subscriptions large-waits dear-conditions meeting-conditions lease-waiters
-    feed-waiters deterministic long-lists unique-tags unknown-types long-items"
+    feed-waiters deterministic long-lists unique-tags unknown-types long-items bolt-rows"
 if [ "${SHORT:-0}" = 1 ]; then
-    phases=${PHASES:-quiet all $dear quiet-keys keys}
+    phases=${PHASES:-quiet all bolt-idle $dear quiet-keys keys}
 else
     decoys=$(for attack in $dear; do echo "$attack $attack@decoy"; done)
     phases=${PHASES:-$held $decoys quiet-keys keys}
@@ -115,7 +115,7 @@ for (( round = 0; round < rounds; round++ )); do
         if [[ $phase = *keys ]]; then target=closed honest_to=closed; fi
         case ${phase%@decoy} in
             quiet | quiet-keys) honest "$label"; settled ;;
-            idle) abused_by "idle=$idle" ;;
+            idle | bolt-idle) abused_by "${phase%@decoy}=$idle" ;;
             slow-heads | slow-bodies) abused_by "${phase%@decoy}=$slow" ;;
             big-heads) abused_by "${phase%@decoy}=$big" ;;
             deep-json) abused_by "${phase%@decoy}=$deep" ;;

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Callable
 
+from . import bolt
 from .wire import Http1, Http2
 
 NEVER = str(2**40)
@@ -236,6 +237,30 @@ def long_items(server, turn):
     return server.post("/v1/project", shared_projections([256, 60][turn % 2]))[0]
 
 
+ROWS = bolt.message(bolt.RUN, f"UNWIND range(1, 300000) AS i RETURN i, '{'x' * 100}' AS t", {}, {})
+
+
+def bolt_rows(server, turn):
+    """Results of tens of MB that nobody reads, and messages longer than may be."""
+    if turn % 4 == 3:
+        with bolt.connect(server, bolt.TOO_LONG) as connection:
+            return "closed" if ended(connection) else "open"
+    with bolt.connect(server, bolt.LOGGED_ON + ROWS + bolt.message(bolt.PULL, {"n": -1})):
+        time.sleep(3.0)
+    return "left"
+
+
+def ended(connection):
+    """Whether the server closes a connection within 3 s, whatever it sends before."""
+    connection.settimeout(3.0)
+    try:
+        while connection.recv(65_536):
+            pass
+    except TimeoutError:
+        return False
+    return True
+
+
 ALL = {
     "project-dialect": Attack("S1: 256 projectors of 256 items", 8, project_dialect),
     "rapid-reset": Attack("S2: 300 dear reads reset", 1, rapid_reset, 1),
@@ -251,6 +276,7 @@ ALL = {
     "unique-tags": Attack("S12: 64 tags an event that nothing else has", 2, unique_tags),
     "unknown-types": Attack("S13: 65,536 types that nothing has", 4, unknown_types),
     "long-items": Attack("S14: projections that share long items", 4, long_items),
+    "bolt-rows": Attack("results by Bolt that nobody reads", 16, bolt_rows, 4),
 }
 
 

@@ -1,6 +1,7 @@
 """Connections that are held or sent badly: idle, slow, with heads too large and JSON too deep.
 
-Kinds: idle=N (connections, every other one after a request), slow-heads=N and slow-bodies=N (connections, a byte a
+Kinds: idle=N (connections, every other one after a request), bolt-idle=N (the same by Bolt: every other one after a
+log-on, the others with half a message), slow-heads=N and slow-bodies=N (connections, a byte a
 second each; every other one for the lean loop, and opened anew when the server cuts it), big-heads=R and
 deep-json=R (a second: heads of 72 KiB; bodies of a million brackets, to all routes that take JSON).
 """
@@ -10,11 +11,13 @@ import select
 import socket
 import time
 
+from . import bolt
+
 MOST_CONNECTIONS = 12_000
 CONNECTS_A_TICK = 100
 TICK_S = 0.01
 POOL = 32
-KINDS = {"idle", "slow-heads", "slow-bodies", "big-heads", "deep-json"}
+KINDS = {"idle", "bolt-idle", "slow-heads", "slow-bodies", "big-heads", "deep-json"}
 HEAD = b"GET /v1/head HTTP/1.1\r\nHost: abuse\r\n\r\n"
 DEEP = b"[" * 1_000_000
 DEEP_PATHS = ["/e", "/v1/append", "/v1/project", "/v1/query", "/api/urls", "/append", "/read"]
@@ -74,12 +77,14 @@ class Abuse:
     def fill(self):
         """Opens what is missing of those that are held."""
         left = CONNECTS_A_TICK
-        for kind in ("idle", "slow-heads", "slow-bodies"):
+        for kind in ("idle", "bolt-idle", "slow-heads", "slow-bodies"):
             while left > 0 and self.held.get(kind, 0) < self.wanted.get(kind, 0):
                 before = len(self.connections)
                 lean = self.counts[kind]["opened"] % 2 == 0
                 if kind == "idle":
                     self.open(kind, out=b"" if lean else HEAD)
+                elif kind == "bolt-idle":
+                    self.open(kind, out=bolt.LOGGED_ON if lean else bolt.HALF_A_MESSAGE)
                 elif kind == "slow-heads":
                     line = b"POST /e HTTP/1.1\r\n" if lean else b"GET /v1/head HTTP/1.1\r\n"
                     self.open(kind, out=line + b"Host: abuse\r\n", drip=b"X-Slow: yes\r\n")

@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 const MAX_WAITING: usize = 64;
 /// Most bytes that wait, before reading stops.
 const MAX_WAITING_BYTES: usize = 1 << 20;
+/// Most bytes of a message behind others that wait, whatever the limit is now: once those are acted
+/// on, another one may hold. At most two reads' worth.
+const MAX_UNJUDGED_BYTES: usize = 128 << 10;
 /// Memory that is kept while nothing waits, in bytes.
 const KEPT_BYTES: usize = 1 << 10;
 
@@ -95,7 +98,7 @@ impl Dechunker {
 
     /// A chunk of this length begins; an empty one ends a message, or means nothing between two.
     fn chunk(&mut self, length: usize) {
-        let begun = self.bytes.len() - self.start - self.waiting_bytes;
+        let begun = self.begun();
         self.expected = Expected::Header;
         if length == 0 && begun > 0 {
             let message = &self.bytes[self.bytes.len() - begun..];
@@ -103,9 +106,16 @@ impl Dechunker {
             self.waiting.push_back(begun);
             self.waiting_bytes += begun;
         } else if length > 0 {
-            let fits = begun + length <= self.limit;
+            let is_next = self.waiting.is_empty();
+            let limit = if is_next { self.limit } else { self.limit.max(MAX_UNJUDGED_BYTES) };
+            let fits = begun + length <= limit;
             self.expected = if fits { Expected::Data(length) } else { Expected::Nothing };
         }
+    }
+
+    /// Bytes of the incomplete message.
+    fn begun(&self) -> usize {
+        self.bytes.len() - self.start - self.waiting_bytes
     }
 
     /// The first waiting message, which stays.
@@ -161,11 +171,20 @@ impl Dechunker {
 
     /// Whether a message is too long: nothing more is read.
     pub(crate) fn is_broken(&self) -> bool {
-        self.expected == Expected::Nothing
+        match self.expected {
+            Expected::Nothing => true,
+            Expected::Data(left) => self.waiting.is_empty() && self.begun() + left > self.limit,
+            Expected::Header | Expected::HeaderRest(_) => false,
+        }
     }
 
-    /// Whether there is room for more.
+    /// Whether there is room for more. A client that may send short messages only sends one at a
+    /// time.
     pub(crate) fn has_room(&self) -> bool {
+        let is_early = self.limit < MAX_UNJUDGED_BYTES;
+        if is_early && !self.waiting.is_empty() {
+            return false;
+        }
         let is_full = self.waiting.len() >= MAX_WAITING || self.waiting_bytes >= MAX_WAITING_BYTES;
         !is_full && !self.is_broken()
     }
@@ -196,10 +215,31 @@ mod tests {
     #[test]
     fn a_message_beyond_the_limit_breaks_the_input_before_it_is_kept() {
         let mut input = Dechunker::new(10);
-        input.receive(&[0, 1, 9, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 3]);
+        input.receive(&[0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 3]);
         assert!(input.is_broken() && !input.has_room());
         input.receive(&[1, 2, 3, 0, 0]);
-        assert_eq!(taken(&mut input), [vec![9]]);
+        assert!(taken(&mut input).is_empty());
+    }
+
+    #[test]
+    fn a_message_behind_another_is_judged_by_the_limit_that_holds_then() {
+        for (limit, is_broken) in [(10, true), (20, false)] {
+            let mut input = Dechunker::new(10);
+            input.receive(&[0, 1, 9, 0, 0, 0, 15, 1, 2, 3]);
+            assert!(!input.is_broken() && !input.has_room(), "the first one has to be acted on");
+            assert_eq!(input.take(), Some(vec![9]));
+            input.set_limit(limit);
+            assert_eq!(input.is_broken(), is_broken);
+        }
+        let mut input = Dechunker::new(10);
+        input.receive(&[0, 1, 9, 0, 0]);
+        input.receive(&[0xFF, 0xFF]);
+        input.receive(&[1; 65_535]);
+        input.receive(&[0xFF, 0xFF]);
+        input.receive(&[1; 65_535]);
+        assert!(!input.is_broken());
+        input.receive(&[0xFF, 0xFF, 1]);
+        assert!(input.is_broken() && input.memory_bytes() <= 2 * MAX_UNJUDGED_BYTES);
     }
 
     #[test]

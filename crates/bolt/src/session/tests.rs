@@ -364,6 +364,25 @@ fn a_client_that_is_not_authenticated_sends_short_messages() {
 }
 
 #[test]
+fn a_long_message_may_follow_a_logon_at_once() {
+    let long = run(&"x".repeat(5 * MAX_EARLY_BYTES));
+    let logon = with_an_empty_map(tag::LOGON);
+    let logoff = framed(|writer| writer.structure(tag::LOGOFF, 0));
+    for (mut session, first) in [
+        (Session::new(version(5, 8)), [hello(), logon.clone()].concat()),
+        (ready(), [logoff, logon.clone()].concat()),
+    ] {
+        let mut asks = Vec::new();
+        for piece in [first, long.clone()].concat().chunks(10_000) {
+            assert!(session.wants_input());
+            session.receive(piece);
+            asks.extend(run_through(&mut session));
+        }
+        assert_eq!(asks.last(), Some(&"RUN"), "{asks:?}");
+    }
+}
+
+#[test]
 fn an_idle_session_keeps_little_memory() {
     let mut session = ready();
     session.receive(&run(&"x".repeat(1 << 20)));
