@@ -281,10 +281,7 @@ impl<'l> Lowering<'l> {
     }
 
     fn call_subquery(&mut self, clause: &ast::CallSubquery) -> Result<CallSubquery> {
-        if let Some(transactions) = &clause.in_transactions {
-            let message = "CALL { … } IN TRANSACTIONS is not supported yet";
-            return Err(self.fail(Detail::Unsupported, message, transactions.span));
-        }
+        // `IN TRANSACTIONS` is the transaction of the whole statement: all of its rows or none.
         self.take_cells_of_subquery()?;
         // Only imported names are visible inside; the import is a WITH of plain names.
         let hidden = std::mem::take(&mut self.names);
@@ -294,13 +291,23 @@ impl<'l> Lowering<'l> {
             .chain(unions.map(|union| (&union.single_query, union.all)));
         for (branch, all) in branches {
             self.take_cells(hidden.mark())?;
-            let imports = imports(branch);
-            let first = usize::from(!imports.is_empty());
+            let imports = Imports::of(branch);
+            let first = usize::from(!matches!(&imports, Imports::Names(names) if names.is_empty()));
             let mark = self.names.mark();
-            for name in imports {
-                let slot =
-                    hidden.get(&name.name).ok_or_else(|| self.undefined(&name.name, name.span))?;
-                self.names.push(&name.name, slot);
+            match imports {
+                Imports::All => {
+                    for (name, slot) in hidden.own() {
+                        self.names.push(name, *slot);
+                    }
+                }
+                Imports::Names(names) => {
+                    for name in names {
+                        let slot = hidden
+                            .get(&name.name)
+                            .ok_or_else(|| self.undefined(&name.name, name.span))?;
+                        self.names.push(&name.name, slot);
+                    }
+                }
             }
             let query = self.single(branch, first)?;
             self.names.forget(mark);
@@ -475,25 +482,39 @@ pub(super) struct Chain {
     names: usize,
 }
 
-/// The names that the importing `WITH` at the start of a subquery consists of; none without one.
-fn imports(query: &ast::SingleQuery) -> Vec<&decypher::ast::names::SymbolicName> {
-    use decypher::ast::expr::Expression as Tree;
-    let ast::SingleQueryKind::MultiPart(parts) = &query.kind else { return Vec::new() };
-    let Some(first) = parts.parts.first() else { return Vec::new() };
-    let with = &first.with;
-    let plain = first.reading_clauses.is_empty()
-        && first.updating_clauses.is_empty()
-        && !with.distinct
-        && !with.star
-        && with.order.is_none()
-        && with.skip.is_none()
-        && with.limit.is_none()
-        && with.where_clause.is_none();
-    let names = with.items.iter().map(|item| match &item.expression {
-        Tree::Variable(variable) if item.alias.is_none() => Some(&variable.name),
-        _ => None,
-    });
-    names.collect::<Option<Vec<_>>>().filter(|_| plain).unwrap_or_default()
+/// What the importing `WITH` at the start of a subquery makes visible in it.
+enum Imports<'a> {
+    /// These names; none without such a clause.
+    Names(Vec<&'a decypher::ast::names::SymbolicName>),
+    All,
+}
+
+impl Imports<'_> {
+    fn of(query: &ast::SingleQuery) -> Imports<'_> {
+        use decypher::ast::expr::Expression as Tree;
+        let none = Imports::Names(Vec::new());
+        let ast::SingleQueryKind::MultiPart(parts) = &query.kind else { return none };
+        let Some(first) = parts.parts.first() else { return none };
+        let with = &first.with;
+        let is_plain = first.reading_clauses.is_empty()
+            && first.updating_clauses.is_empty()
+            && !with.distinct
+            && with.order.is_none()
+            && with.skip.is_none()
+            && with.limit.is_none()
+            && with.where_clause.is_none();
+        if !is_plain {
+            return none;
+        }
+        if with.star {
+            return if with.items.is_empty() { Imports::All } else { none };
+        }
+        let names = with.items.iter().map(|item| match &item.expression {
+            Tree::Variable(variable) if item.alias.is_none() => Some(&variable.name),
+            _ => None,
+        });
+        Imports::Names(names.collect::<Option<Vec<_>>>().unwrap_or_default())
+    }
 }
 
 fn reading_span(clause: &ast::ReadingClause) -> Span {

@@ -33,7 +33,7 @@ pub(super) struct Edit {
 }
 
 /// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `-->+`,
-/// `CALL (x) { … }`, `REMOVE n[key]`, labels from expressions, line breaks in strings and
+/// `CALL (x) { … }`, calls that end a subquery, `REMOVE n[key]`, labels from expressions, line breaks in strings and
 /// underscores in numbers.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
@@ -65,8 +65,15 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> 
             edits.push(Edit { from: token.span.start, to: token.span.end, new });
         } else if token.is_word(text, "USING") {
             hint(text, tokens, index, &mut edits);
-        } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
-            scoped_call(text, tokens, index + 1, &mut edits);
+        } else if token.is_word(text, "CALL") && !is_name_place(tokens, index) {
+            if next.is_some_and(|token| token.is_symbol(b'(')) {
+                scoped_call(text, tokens, index + 1, &mut edits);
+            }
+            last_call(tokens, index + 1, &mut edits);
+        } else if token.kind == TokenKind::Word && is_map_projection(tokens, index) {
+            let name = text.get(token.span.clone()).unwrap_or_default();
+            let new = format!("`{name}`");
+            edits.push(Edit { from: token.span.start, to: token.span.end, new });
         } else if token.is_word(text, "REMOVE") && !is_name_place(tokens, index) {
             super::removal::rewrite_removal(text, tokens, index, &mut edits);
         } else if token.is_word(text, "SET") && !is_name_place(tokens, index) {
@@ -194,9 +201,10 @@ fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>)
     let rest = tokens.get(open..).unwrap_or_default();
     let Some(close) = rest.iter().position(|token| token.is_symbol(b')')) else { return };
     let inside = rest.get(1..close).unwrap_or_default();
+    let is_all = matches!(inside, [all] if all.is_symbol(b'*'));
     let is_list = inside.iter().all(|token| token.is_name() || token.is_symbol(b','));
     let Some(brace) = rest.get(close + 1).filter(|token| token.is_symbol(b'{')) else { return };
-    let Some(first) = rest.first().filter(|_| is_list) else { return };
+    let Some(first) = rest.first().filter(|_| is_list || is_all) else { return };
     let import = match (inside.first(), inside.last()) {
         (Some(from), Some(to)) => {
             let names = text.get(from.span.start..to.span.end).unwrap_or_default();
@@ -221,6 +229,46 @@ fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>)
             _ => {}
         }
     }
+}
+
+/// A call that ends a subquery, `{ … CALL p(x) }` or `{ … CALL { … } }`: the parser requires a
+/// clause after it, and gets one that does nothing.
+fn last_call(tokens: &[Token], call: usize, edits: &mut Vec<Edit>) {
+    let is = |at: usize, symbol| tokens.get(at).is_some_and(|token| token.is_symbol(symbol));
+    let is_part = |token: &Token| token.is_name() || token.is_symbol(b'.');
+    let name = tokens.iter().skip(call).take_while(|token| is_part(token)).count();
+    let opened = match name {
+        0 if is(call, b'(') => end_of_group(tokens, call).map(|close| close + 1),
+        _ => Some(call + name),
+    };
+    let Some(end) = opened.and_then(|open| end_of_group(tokens, open)) else { return };
+    if is(end + 1, b'}') {
+        let at = tokens[end].span.end;
+        edits.push(Edit { from: at, to: at, new: " FOREACH (_ IN [] | CREATE ())".to_owned() });
+    }
+}
+
+/// Where the group ends whose bracket opens here.
+fn end_of_group(tokens: &[Token], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.kind {
+            TokenKind::Symbol(b'(' | b'[' | b'{') => depth += 1,
+            TokenKind::Symbol(b')' | b']' | b'}') => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return (at > open).then_some(at);
+        }
+    }
+    None
+}
+
+/// Whether a word is the variable of a map projection, `node { .* }`: the parser takes some words
+/// for nothing else than its own there.
+fn is_map_projection(tokens: &[Token], index: usize) -> bool {
+    let is = |at: usize, symbol| tokens.get(at).is_some_and(|token| token.is_symbol(symbol));
+    is(index + 1, b'{') && is(index + 2, b'.')
 }
 
 fn apply<'t>(text: &'t str, explain: bool, edits: &[Edit]) -> RewrittenText<'t> {
@@ -256,7 +304,19 @@ mod tests {
             "CALL { WITH x  RETURN 1 AS a UNION ALL WITH x  RETURN 2 AS a } RETURN a"
         );
         assert_eq!(new("CALL () { RETURN 1 AS a } RETURN a"), "CALL { RETURN 1 AS a } RETURN a");
+        assert_eq!(
+            new("CALL (*) { RETURN a AS b } RETURN node {.*}, m{.a, b: 1}"),
+            "CALL { WITH *  RETURN a AS b } RETURN `node` {.*}, `m`{.a, b: 1}"
+        );
         assert_eq!(new("CALL db.labels()"), "CALL db.labels()");
+        assert_eq!(
+            new("CALL { WITH n CALL a.b(f(n), {c: 1}) } CALL a.b({})"),
+            "CALL { WITH n CALL a.b(f(n), {c: 1}) FOREACH (_ IN [] | CREATE ()) } CALL a.b({})"
+        );
+        assert_eq!(
+            new("CALL (n) { MATCH (m) CALL (m) { SET m.a = 1 } }"),
+            "CALL { WITH n  MATCH (m) CALL { WITH m  SET m.a = 1 } FOREACH (_ IN [] | CREATE ()) }"
+        );
         assert_eq!(new("RETURN 'a'||'b'"), "RETURN 'a'+ 'b'");
         assert_eq!(new("RETURN 'a\nb\r\n', \"\n\""), "RETURN 'a\\nb\\r\\n', \"\\n\"");
         assert_eq!(

@@ -300,6 +300,33 @@ fn subqueries_are_asked_row_by_row() {
 }
 
 #[test]
+fn what_tools_write_around_subqueries_is_understood() {
+    let mut graph = TestGraph::of(&["UNWIND [1, 2] AS i CREATE (:A {i: i, v: 0})"]);
+    assert_eq!(graph.column("WITH 1 AS a, 2 AS b CALL (*) { RETURN a + b AS c } RETURN c"), ["3"]);
+    assert_eq!(
+        graph.column(
+            "UNWIND [1, 2] AS a CALL (*) { RETURN a AS c UNION ALL WITH * RETURN -a AS c } RETURN c"
+        ),
+        ["1", "-1", "2", "-2"]
+    );
+    let undefined = graph.attempt("WITH 1 AS a CALL (*) { RETURN b AS c } RETURN c");
+    assert!(undefined.is_err());
+    // Words of the language are names of variables, too.
+    for name in ["node", "end", "index", "n"] {
+        let text = format!("MATCH ({name}:A) WITH {name} {{ .i, v: 7 }} AS m RETURN m.i + m.v");
+        assert_eq!(graph.column(&text), ["8", "9"], "{name}");
+    }
+    // A subquery may end with the call of a procedure.
+    let set = "MATCH (n:A) CALL (n) { WITH n WHERE n.i = 2 UNWIND ['w'] AS k \
+        CALL db.create.setNodeVectorProperty(n, k, [1.0]) } RETURN count(*)";
+    assert_eq!(graph.column(set), ["2"], "a subquery without RETURN keeps the rows");
+    assert_eq!(graph.column("MATCH (n:A) WHERE n.w IS NOT NULL RETURN n.i"), ["2"]);
+    let cleaned =
+        "MATCH (n:A) CALL (n) { SET n.v = null } IN TRANSACTIONS OF 1 ROWS ON ERROR CONTINUE";
+    assert_eq!(graph.run(cleaned).statistics.properties_set, 2);
+}
+
+#[test]
 fn indexes_and_constraints_come_and_go() {
     let mut graph = TestGraph::of(&["CREATE (:T {id: 1}), (:T {id: 2})"]);
     assert_eq!(graph.run("CREATE INDEX t_id FOR (n:T) ON (n.id)").statistics.indexes_added, 1);
