@@ -203,6 +203,11 @@ pub(super) struct GraphFigures {
     pub(super) plan_share: Option<f64>,
     pub(super) nodes: u64,
     pub(super) relationships: u64,
+    /// Open connections of Neo4j's drivers.
+    pub(super) bolt_connections: u64,
+    pub(super) bolt_messages_per_s: f64,
+    /// Messages answered by a failure.
+    pub(super) bolt_failures_per_s: f64,
 }
 
 /// The figures between two samples of one server.
@@ -384,6 +389,9 @@ fn graph(before: &Graphs, now: &Graphs, interval_s: f64) -> Option<GraphFigures>
         plan_share: (hits + misses > 0.0).then(|| hits / (hits + misses)),
         nodes: now.nodes,
         relationships: now.relationships,
+        bolt_connections: now.bolt_connections,
+        bolt_messages_per_s: rate(|g| g.bolt_messages),
+        bolt_failures_per_s: rate(|g| g.bolt_failures),
     })
 }
 

@@ -156,6 +156,10 @@ pub(super) struct Graphs {
     pub(super) nodes: u64,
     /// A gauge.
     pub(super) relationships: u64,
+    /// A gauge.
+    pub(super) bolt_connections: u64,
+    pub(super) bolt_messages: u64,
+    pub(super) bolt_failures: u64,
 }
 
 /// What `/v1/ingest` says in addition to figures; the same for all logs.
@@ -179,6 +183,7 @@ struct ViewState {
 }
 
 type Set<T> = fn(&mut T, &Series);
+type Sum<T> = for<'a> fn(&'a mut T, &Series) -> &'a mut u64;
 
 const PROCESS: [(&str, Set<Process>); 11] = [
     ("wellspring_connections", |p, v| p.connections = v.count()),
@@ -248,34 +253,25 @@ const CONNECTOR: [(&str, &str, Set<Connector>); 14] = [
     ("source", "rejects_total", |c, v| c.set_aside = v.count()),
 ];
 
-/// The series of a name are added up.
-const GRAPHS: [(&str, Set<Graphs>); 11] = [
+/// Where the series of a name are added up.
+const GRAPHS: [(&str, Sum<Graphs>); 14] = [
     ("wellspring_graph_statements_total", |g, v| match v.label("access") {
-        Some("write") => g.writing = g.writing.saturating_add(v.count()),
-        _ => g.reading = g.reading.saturating_add(v.count()),
+        Some("write") => &mut g.writing,
+        _ => &mut g.reading,
     }),
-    ("wellspring_graph_commits_total", |g, v| g.commits = g.commits.saturating_add(v.count())),
-    ("wellspring_graph_overtaken_total", |g, v| {
-        g.overtaken = g.overtaken.saturating_add(v.count())
-    }),
-    ("wellspring_graph_outdated_total", |g, v| g.outdated = g.outdated.saturating_add(v.count())),
-    ("wellspring_graph_limited_total", |g, v| g.limited = g.limited.saturating_add(v.count())),
-    ("wellspring_graph_expired_transactions_total", |g, v| {
-        g.expired = g.expired.saturating_add(v.count())
-    }),
-    ("wellspring_graph_plan_hits_total", |g, v| {
-        g.plan_hits = g.plan_hits.saturating_add(v.count())
-    }),
-    ("wellspring_graph_plan_misses_total", |g, v| {
-        g.plan_misses = g.plan_misses.saturating_add(v.count())
-    }),
-    ("wellspring_graph_open_transactions", |g, v| {
-        g.open_transactions = g.open_transactions.saturating_add(v.count())
-    }),
-    ("wellspring_graph_nodes", |g, v| g.nodes = g.nodes.saturating_add(v.count())),
-    ("wellspring_graph_relationships", |g, v| {
-        g.relationships = g.relationships.saturating_add(v.count())
-    }),
+    ("wellspring_graph_commits_total", |g, _| &mut g.commits),
+    ("wellspring_graph_overtaken_total", |g, _| &mut g.overtaken),
+    ("wellspring_graph_outdated_total", |g, _| &mut g.outdated),
+    ("wellspring_graph_limited_total", |g, _| &mut g.limited),
+    ("wellspring_graph_expired_transactions_total", |g, _| &mut g.expired),
+    ("wellspring_graph_plan_hits_total", |g, _| &mut g.plan_hits),
+    ("wellspring_graph_plan_misses_total", |g, _| &mut g.plan_misses),
+    ("wellspring_graph_open_transactions", |g, _| &mut g.open_transactions),
+    ("wellspring_graph_nodes", |g, _| &mut g.nodes),
+    ("wellspring_graph_relationships", |g, _| &mut g.relationships),
+    ("wellspring_bolt_connections", |g, _| &mut g.bolt_connections),
+    ("wellspring_bolt_messages_total", |g, _| &mut g.bolt_messages),
+    ("wellspring_bolt_failures_total", |g, _| &mut g.bolt_failures),
 ];
 
 /// Why a page of figures is not that of a server.
@@ -359,8 +355,11 @@ impl Sample {
                 set(sample.connectors.entry(key).or_default(), series);
             }
         }
-        for (name, add) in GRAPHS {
-            page.series(name).iter().for_each(|series| add(&mut sample.graphs, series));
+        for (name, sum_of) in GRAPHS {
+            for series in page.series(name) {
+                let sum = sum_of(&mut sample.graphs, series);
+                *sum = sum.saturating_add(series.count());
+            }
         }
         let name = "wellspring_log_barrier_seconds_bucket";
         for series in page.series(name) {

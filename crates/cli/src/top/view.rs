@@ -359,6 +359,9 @@ fn graph(graph: &GraphFigures) -> Vec<Line<'static>> {
         ("plans kept", graph.plan_share.map_or("-".into(), percent)),
         ("nodes", count(graph.nodes)),
         ("relationships", count(graph.relationships)),
+        ("Bolt", count(graph.bolt_connections)),
+        ("messages/s", significant(graph.bolt_messages_per_s)),
+        ("failures/s", significant(graph.bolt_failures_per_s)),
     ];
     let (head, mut row): (Vec<Span<'static>>, Vec<Span<'static>>) =
         cells.into_iter().map(|(name, cell)| (Span::from(name), Span::from(cell))).unzip();

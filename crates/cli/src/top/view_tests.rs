@@ -109,12 +109,18 @@ fn graphs_have_a_line_when_they_are_used() {
         open_transactions: 3,
         nodes: 12_345,
         relationships: 7,
+        bolt_connections: 5,
+        bolt_messages: 60,
+        bolt_failures: 2,
         ..Graphs::default()
     };
     let text = shown(&now);
     assert_eq!(
         cells(&text, "all logs"),
-        ["all logs", "15.0", "5.00", "4.00", "1.00", "0", "2.00", "3", "0", "97.5%", "12,345", "7"]
+        [
+            "all logs", "15.0", "5.00", "4.00", "1.00", "0", "2.00", "3", "0", "97.5%", "12,345",
+            "7", "5", "30.0", "1.00"
+        ]
     );
 }
 
