@@ -2,6 +2,7 @@
 
 use crate::bolt_client::*;
 use crate::closed::{Closed, PASSWORD};
+use crate::process::memory_kb;
 use crate::server::Server;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -379,4 +380,41 @@ fn a_client_that_does_not_read_keeps_its_rows_for_a_time_and_no_longer() {
         open().as_deref() == Some("wellspring_bolt_connections 0")
     });
     drop(client);
+}
+
+#[test]
+fn a_million_rows_that_are_read_slowly_take_no_more_than_the_memory_of_a_query() {
+    const ROWS: i64 = 1_000_000;
+    const QUERY_KB: u64 = 64 << 10;
+    let server = Server::start();
+    let mut client = BoltClient::ready(server.address, (5, 4));
+    let mut other = BoltClient::ready(server.address, (5, 4));
+    assert_eq!(other.value("RETURN 1"), Packed::Int(1));
+    let before_kb = memory_kb(&server, "VmHWM:");
+    let statement = format!("UNWIND range(1, {ROWS}) AS i RETURN i, 'a row of some length' AS t");
+    client.ask(RUN, &[json!(statement), json!({}), json!({})]).success();
+    let mut expected = 1;
+    loop {
+        client.send(PULL, &[json!({"n": 50_000})]);
+        let end = loop {
+            match client.receive().unwrap() {
+                Message { tag: RECORD, fields } => {
+                    let Packed::List(row) = &fields[0] else { panic!("{fields:?}") };
+                    assert_eq!(row[0].int(), expected);
+                    expected += 1;
+                }
+                end => break end,
+            }
+        };
+        // Others are served meanwhile.
+        assert_eq!(other.value("RETURN 1"), Packed::Int(1));
+        if *end.success().get("has_more") != Packed::Bool(true) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(expected, ROWS + 1);
+    // The most there was at any time: a growing buffer is copied.
+    let grown_kb = memory_kb(&server, "VmHWM:").saturating_sub(before_kb);
+    assert!(grown_kb < 2 * QUERY_KB, "{grown_kb} kB");
 }
