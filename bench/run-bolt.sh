@@ -11,4 +11,4 @@ port=${PORT:-4171}
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$data"' EXIT
 for _ in $(seq 50); do curl -sf "http://127.0.0.1:$port/health/ready" >/dev/null && break; sleep 0.1; done
-(cd bolt && go run . "127.0.0.1:$port")
+(cd bolt && go run . "127.0.0.1:$port" "$server")

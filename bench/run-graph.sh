@@ -129,6 +129,15 @@ for begin in range(0, 5 * nodes, step):
 PY
 }
 
+# scans SECONDS: one client goes through the whole graph again and again; the client is the load tester's, so that
+# nothing else takes part in what is measured.
+scans() {
+    local looked="MATCH (a:Person)-[:KNOWS]->(b:Person) WHERE a.score + b.score < 0 RETURN count(*)"
+    statement "$looked" > "$work/scan.json"
+    taskset -c "$client_core" "$wellspring" bench "http://${address[big]}/db/neo4j/tx/commit" -c 1 -d "@$work/scan.json" \
+        -H 'Content-Type: application/json' --no-pin -z "${1}s" --no-headroom --quiet --json "$work/scans.json" > "$work/scans.txt" 2>&1
+}
+
 if [[ $parts = *" store "* ]]; then
     round=0
     start big wellspring none
@@ -147,12 +156,8 @@ if [[ $parts = *" store "* ]]; then
     for (( round = 0; round < rounds; round++ )); do
         asked big hops hops 1
         asked big create-alone create 64 --rate "${RATE:-300}"
-        scans=$(mktemp -p "$work")
-        (while [ -e "$scans" ]; do
-            cypher big "MATCH (a:Person)-[:KNOWS]->(b:Person) WHERE a.score + b.score < 0 RETURN count(*)" > "$work/scan.txt" || break
-        done) &
+        scans "$(( secs + ${WARMUP:-1} + 2 ))" &
         asked big create-beside-scans create 64 --rate "${RATE:-300}"
-        rm "$scans"
         wait $!
     done
     stop big

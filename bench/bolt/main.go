@@ -1,5 +1,6 @@
 // Bolt against HTTP on one server, in turns: the same statements by the official Go driver and by
-// POST /db/neo4j/tx/commit on kept connections. Prints ratios of Bolt to HTTP.
+// POST /db/neo4j/tx/commit on kept connections: go run . ADDRESS PID. Prints ratios of Bolt to HTTP:
+// of what a client sees, in which the driver has its share, and of the server's processor time.
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,6 +109,25 @@ func create(send wire, clients int) (time.Duration, float64) {
 	return took[len(took)/2], rate
 }
 
+// processorTicks is the server's processor time so far, in hundredths of a second.
+func processorTicks() float64 {
+	stat, err := os.ReadFile("/proc/" + os.Args[2] + "/stat")
+	check(err)
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	user, err := strconv.ParseFloat(fields[11], 64)
+	check(err)
+	system, err := strconv.ParseFloat(fields[12], 64)
+	check(err)
+	return user + system
+}
+
+// spent is the server's processor time while something is done.
+func spent(work func()) float64 {
+	before := processorTicks()
+	work()
+	return processorTicks() - before
+}
+
 func median(values []float64) float64 {
 	sort.Float64s(values)
 	return values[len(values)/2]
@@ -118,14 +140,16 @@ func main() {
 	check(err)
 	defer driver.Close(ctx)
 	bolt, web := byBolt(driver), byHTTP("http://"+address)
-	var latency, throughput, reading []float64
+	var latency, throughput, reading, createTicks, readTicks []float64
 	for range turns {
 		boltP50, _ := create(bolt, 1)
 		webP50, _ := create(web, 1)
 		latency = append(latency, float64(boltP50)/float64(webP50))
-		_, boltRate := create(bolt, many)
-		_, webRate := create(web, many)
+		var boltRate, webRate float64
+		boltTicks := spent(func() { _, boltRate = create(bolt, many) })
+		webTicks := spent(func() { _, webRate = create(web, many) })
 		throughput = append(throughput, boltRate/webRate)
+		createTicks = append(createTicks, boltTicks/webTicks)
 		read := func(send wire) time.Duration {
 			at := time.Now()
 			statement := "UNWIND range(1, $n) AS i RETURN i, 'text ' + i AS t, i * 1.5 AS f, i % 2 = 0 AS b, null AS u"
@@ -134,11 +158,15 @@ func main() {
 			}
 			return time.Since(at)
 		}
-		byBolt, byWeb := read(bolt), read(web)
+		var byBolt, byWeb time.Duration
+		boltTicks = spent(func() { byBolt = read(bolt) })
+		webTicks = spent(func() { byWeb = read(web) })
 		reading = append(reading, float64(byWeb)/float64(byBolt))
+		readTicks = append(readTicks, boltTicks/webTicks)
 		fmt.Printf("create p50 %v / %v, %d clients %.0f / %.0f a second, %d rows %v / %v\n",
 			boltP50, webP50, many, boltRate, webRate, rows, byBolt, byWeb)
 	}
 	fmt.Printf("Bolt / HTTP, median of %d turns: create p50 %.2f, creates a second at %d clients %.2f, rows a second %.2f\n",
 		turns, median(latency), many, median(throughput), median(reading))
+	fmt.Printf("the server's processor time: of a create %.2f, of rows %.2f\n", median(createTicks), median(readTicks))
 }
