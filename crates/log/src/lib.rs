@@ -76,7 +76,7 @@ pub use handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS, HandedOverFault};
 pub use head_gate::{HeadGate, HeldHeads};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};
-pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
+pub use lease::{Fence, Lease, LeaseEnd, LeaseError, LeaseHolder, LeaseLine, Leases};
 pub use log::{AcceptedStats, CommitOn, Log, LogStats, SharedStats};
 pub use options::{Clock, Driver, Options, Sync, SystemClock};
 pub use query::CompiledQuery;

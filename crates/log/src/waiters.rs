@@ -258,6 +258,11 @@ impl Wakers {
         self.wakers.len() < self.room
     }
 
+    /// To be called later, with others.
+    pub(crate) fn into_vec(self) -> Vec<Waker> {
+        self.wakers
+    }
+
     /// Calls them all; must be called without a lock held.
     pub(crate) fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);

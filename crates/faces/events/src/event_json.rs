@@ -105,7 +105,8 @@ fn read_ack(value: &mut Cursor<'_>) -> ReadResult<Ack> {
     }
 }
 
-fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
+/// The lease by which a request is fenced.
+pub(crate) fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
     let start = value.at();
     let (mut lease, mut token) = (None, None);
     value.object(|key, value| {

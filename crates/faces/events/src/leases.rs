@@ -12,7 +12,9 @@ use wellspring_host::wire::json::{document, missing, once, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
 use wellspring_host::wire::params::within;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_log::{Lease, LeaseError, Leases};
+use wellspring_log::{Fence, Lease, LeaseError, LeaseHolder, Leases, TooManyWaiters};
+use wellspring_types::valid::check_text;
+use wellspring_types::{Invalid, limits};
 
 /// Longest time to live of a lease, in ms.
 pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
@@ -41,24 +43,27 @@ struct Fields {
     ttl_ms: Option<u64>,
     wait_ms: Option<u64>,
     token: Option<u64>,
+    holder: Option<String>,
 }
 
 /// `POST /v1/leases/{name}`.
 pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let name = request.segment(&LEASE)?;
-    let fields = read(&mut request, &["ttl_ms", "wait_ms"], "ttl_ms, wait_ms").await?;
+    let known = "ttl_ms, wait_ms, holder";
+    let fields = read(&mut request, &["ttl_ms", "wait_ms", "holder"], known).await?;
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
-    let holder = request.principal.holder().to_string();
-    let wanted = LeaseRequest { name: &name, holder: &holder, ttl_us: ttl_ms * 1000 };
+    let account = request.principal.holder().to_string();
+    let holder = LeaseHolder { account: &account, chosen: fields.holder.as_deref() };
+    let wanted = LeaseRequest { name: &name, holder, ttl_us: ttl_ms * 1000 };
     let lease = take(&host, &request, leases, &wanted, wait_ms * 1000).await?;
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
 struct LeaseRequest<'a> {
     name: &'a str,
-    holder: &'a str,
+    holder: LeaseHolder<'a>,
     ttl_us: u64,
 }
 
@@ -154,6 +159,7 @@ fn read_fields(
             _ if !allowed.contains(&key) => return unknown(at, known),
             "ttl_ms" => &mut fields.ttl_ms,
             "wait_ms" => &mut fields.wait_ms,
+            "holder" => return once(&mut fields.holder, at, read_holder(value)?),
             _ => &mut fields.token,
         };
         once(slot, at, value.u64()?)
@@ -165,6 +171,29 @@ fn read_fields(
         return Err(Fault::of("ttl_ms", start, FaultKind::Rule("must be at least 1".into())));
     }
     Ok(fields)
+}
+
+/// A name that a client has chosen for itself.
+fn read_holder(value: &mut Cursor<'_>) -> Result<String, Box<Fault>> {
+    let at = value.at();
+    let holder = value.string()?.into_owned();
+    check_text(&holder, limits::MAX_TAG_BYTES)
+        .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
+    Ok(holder)
+}
+
+/// Waits until the lease that a fence names has ended.
+///
+/// # Errors
+/// 503: too many wait.
+pub(crate) async fn ended(leases: &Leases, fence: &Fence) -> Result<(), TooManyWaiters> {
+    let mut end = leases.end_of(fence.clone());
+    while let Ok(remaining_us) = leases.remaining_us(fence) {
+        let ended = poll_fn(|context| end.poll_end(context));
+        // It may have been renewed by then.
+        tokio::time::timeout(Duration::from_micros(remaining_us), ended).await.unwrap_or(Ok(()))?;
+    }
+    Ok(())
 }
 
 fn ttl(fields: &Fields) -> Result<u64, Box<Problem>> {

@@ -20,6 +20,7 @@ mod params;
 mod problems;
 pub(crate) mod project;
 pub(crate) mod read;
+pub(crate) mod read_request;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 pub mod view;
@@ -27,8 +28,8 @@ pub mod view;
 use crate::problems::IMPORT_CHANGED;
 use dialects::SIZE;
 use params::{
-    AFTER, CONFIRM, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, TAG, TAGS_AFTER,
-    TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UUID,
+    AFTER, CONFIRM, FENCE, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, TAG,
+    TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UUID,
 };
 use std::sync::Arc;
 use wellspring_host::declare::routes;
@@ -45,11 +46,15 @@ use wellspring_host::setup::SetupError;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
-    NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
+    NOT_FOUND, NOT_LEADING, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS,
+    TOO_MANY_WAITERS,
 };
 
 /// Problems of an append apart from the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
+
+/// Problems of a subscription that ends with a lease.
+const FENCED: &[&Kind] = &[&LEASE_LOST, &NOT_LEADING];
 
 /// Accepted bodies: JSON, declared or not, lines of it, and any bytes.
 const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
@@ -96,11 +101,11 @@ impl Face for EventFace {
             .fresh(FRESHNESS) => [200 JSON "IngestAccount"];
         GET "/v1/events" Log Reader read::get_events:
             "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
-            .query[&TYPE, &TAG, &QUERY, &AFTER, &LIMIT, &ORDER] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
-            .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+            .query[&TYPE, &TAG, &QUERY, &AFTER, &LIMIT, &ORDER, &FENCE] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
+            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
         POST "/v1/query" Log Reader read::post_query: "Reads events with the query in the body."
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
-            .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
         GET "/v1/events/{position}" Log Reader one_event::get_event: "One event by position."
             .at(&POSITION) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
         GET "/v1/events/by-id/{uuid}" Log Reader one_event::get_event_by_id: "One event by its id."

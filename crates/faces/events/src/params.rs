@@ -37,6 +37,11 @@ pub(super) static ORDER: Param<Words<Order>> = Param::words(
     &[("asc", Order::Ascending), ("desc", Order::Descending)],
     "asc",
 );
+/// The lease with which a subscription ends.
+pub(super) static FENCE: Param<Text> = Param::json(
+    "fence",
+    "Lease and token, as of an append: a subscription ends when the lease is no longer held.",
+);
 /// The options of the DCB dialect.
 pub(super) static OPTIONS: Param<Text> =
     Param::json("options", "An object with from, limit and backwards.");

@@ -5,8 +5,8 @@
 //! a thread or more than a few buffers.
 
 use super::disclosure::Disclosure;
-use super::event_json::{Style, push_event, read_after};
-use super::params::{AFTER, LIMIT, ORDER, QUERY, TAG, TYPE};
+use super::event_json::push_event;
+use super::read_request::{ReadRequest, read_wanted, wanted_of_query};
 use super::subscribe;
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -19,16 +19,14 @@ use wellspring_host::http::stream::{self, Producer};
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
 use wellspring_host::wire::json::{
-    Cursor, Fault, FaultKind, push_lossy, push_string, push_tags, push_u64,
+    Cursor, Fault, document, push_lossy, push_string, push_tags, push_u64,
 };
-use wellspring_host::wire::json::{document, missing, once, rule, unknown};
-use wellspring_host::wire::params::{Params, within};
+use wellspring_host::wire::params::within;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_json::read_query;
 use wellspring_log::{
     CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
 };
-use wellspring_types::{Invalid, Position, Query, QueryItem, limits};
+use wellspring_types::{Position, Query, limits};
 
 /// Most events in one JSON page.
 pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
@@ -38,15 +36,6 @@ const DEFAULT_LIMIT: u64 = 100;
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes of an answer whose writing counts as a step of work, as a power of two.
 const STEP_BYTES_LOG2: u32 = 8;
-
-/// A requested read.
-#[derive(Default)]
-pub(crate) struct ReadRequest {
-    pub(crate) query: Query,
-    pub(crate) after: Option<Position>,
-    pub(crate) limit: Option<u64>,
-    pub(crate) order: Order,
-}
 
 /// The format of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,35 +67,6 @@ pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> An
     answer(host, request, wanted).await
 }
 
-fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {
-    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
-    let query = match params.get(&QUERY)? {
-        Some(_) if !types.is_empty() || !tags.is_empty() => {
-            let detail = "query cannot be combined with type or tag; put them into its items";
-            return Err(problem::INVALID.because(detail).field("query"));
-        }
-        Some(text) => query_of(text)?,
-        None if types.is_empty() && tags.is_empty() => Query::all(),
-        None => {
-            let item = QueryItem { types, tags };
-            item.check().map_err(|mut invalid: Invalid| {
-                // `tags[1]` of the item is a `tag` of the URL.
-                invalid.field.truncate(invalid.field.find('s').unwrap_or(0));
-                invalid
-            })?;
-            Query { items: vec![item] }
-        }
-    };
-    let (after, limit) = (params.get(&AFTER)?, params.get(&LIMIT)?);
-    Ok(ReadRequest { query, after, limit, order: params.get(&ORDER)? })
-}
-
-/// A query given as the JSON text of a parameter, whose length is limited by that of the URL.
-pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
-    document(text.as_bytes(), read_query).map_err(|fault| of_parameter(fault, "query", text))
-}
-
 /// Parses a body that is one JSON document.
 ///
 /// # Errors
@@ -121,42 +81,6 @@ pub(super) async fn parse<T: Send + 'static>(
     job.brief(cost, parse).await?
 }
 
-/// A fault in a parameter that holds JSON.
-fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
-    let fault = fault.within(name);
-    let mut problem = of_fault(&fault, text.as_bytes());
-    if matches!(fault.kind, FaultKind::Syntax(_)) {
-        problem.detail = format!("{name} is not JSON: {}", problem.detail);
-        return problem.field(name);
-    }
-    problem
-}
-
-fn read_wanted(cursor: &mut Cursor<'_>) -> Result<ReadRequest, Box<Fault>> {
-    let start = cursor.at();
-    let (mut query, mut after, mut limit, mut order) = (None, None, None, None);
-    cursor.object(|key, value| {
-        let at = value.at();
-        match key {
-            "query" => once(&mut query, at, read_query(value)?),
-            "after" if !value.null()? => once(&mut after, at, value.u64()?),
-            "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
-            "order" if !value.null()? => {
-                let chosen = match &*value.string()? {
-                    "asc" => Order::Ascending,
-                    "desc" => Order::Descending,
-                    _ => return rule(at, "must be \"asc\" or \"desc\""),
-                };
-                once(&mut order, at, chosen)
-            }
-            "after" | "limit" | "order" => Ok(()),
-            _ => unknown(at, "query, after, limit, order"),
-        }
-    })?;
-    let Some(query) = query else { return missing("query", start) };
-    Ok(ReadRequest { query, after, limit, order: order.unwrap_or_default() })
-}
-
 async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> Answer {
     freshen(&request, request.log()?).await?;
     let resumed = subscribe::last_event(&request)?;
@@ -166,6 +90,10 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
     let after = resumed.map(|point| point.position).or(wanted.after);
     if wanted.order == Order::Ascending {
         history::check_reached(request.log()?, after.unwrap_or(0)).await?;
+    }
+    if wanted.fence.is_some() && request.wants != SSE {
+        let detail = "only a subscription (Accept: text/event-stream) ends with a lease";
+        return Err(problem::INVALID.because(detail).field("fence"));
     }
     match request.wants {
         SSE => subscribe::subscribe(host, &request, ReadRequest { after, ..wanted }).await,
@@ -436,57 +364,4 @@ pub(super) async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Pr
     let log = request.log()?;
     freshen(request, log).await?;
     Ok(log.snapshot())
-}
-
-/// The `options` of the DCB dialect: `{"from","limit","backwards"}`, `from` inclusive.
-pub(crate) fn dialect_options(text: &str, query: Query) -> Result<ReadRequest, Box<Problem>> {
-    let read = |cursor: &mut Cursor<'_>| {
-        let (mut from, mut limit, mut backwards) = (None, None, None);
-        cursor.object(|key, value| {
-            let at = value.at();
-            match key {
-                "from" if !value.null()? => once(&mut from, at, read_after(value, Style::Dialect)?),
-                "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
-                "backwards" if !value.null()? => once(&mut backwards, at, value.boolean()?),
-                "from" | "limit" | "backwards" => Ok(()),
-                _ => unknown(at, "from, limit, backwards"),
-            }
-        })?;
-        Ok((from, limit, backwards.unwrap_or(false)))
-    };
-    let (from, limit, backwards) =
-        document(text.as_bytes(), read).map_err(|fault| of_parameter(fault, "options", text))?;
-    let (order, after) = if backwards {
-        (Order::Descending, from.map(|from| from.saturating_add(1)))
-    } else {
-        (Order::Ascending, from.map(|from| from.saturating_sub(1)))
-    };
-    Ok(ReadRequest { query, after, limit, order })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn from_is_inclusive_both_ways() {
-        let options = |text| dialect_options(text, Query::all()).unwrap();
-        assert_eq!(options(r#"{"from":0}"#).after, Some(0));
-        assert_eq!(options(r#"{"from":5}"#).after, Some(4));
-        let back = options(r#"{"from":5,"backwards":true,"limit":2}"#);
-        assert_eq!((back.after, back.order, back.limit), (Some(6), Order::Descending, Some(2)));
-        assert!(dialect_options(r#"{"backwards":1}"#, Query::all()).is_err());
-    }
-
-    #[test]
-    fn a_body_may_say_all_that_a_url_can() {
-        let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc"}"#;
-        let wanted = document(text, read_wanted).unwrap();
-        assert_eq!(
-            (wanted.after, wanted.limit, wanted.order),
-            (Some(7), Some(3), Order::Descending)
-        );
-        let fault = document(br#"{"query":{"items":[{"tag":[]}]}}"#, read_wanted).err().unwrap();
-        assert_eq!(fault.field, "query.items[0].tag");
-    }
 }

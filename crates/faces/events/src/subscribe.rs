@@ -2,7 +2,8 @@
 
 use super::disclosure::Disclosure;
 use super::event_json::push_event;
-use super::read::ReadRequest;
+use super::leases;
+use super::read_request::ReadRequest;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use wellspring_host::limits::{HeldByClient, Payer};
 use wellspring_host::stats::{self, RefusalReason};
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_log::{Log, Order, ReadError, RecordView, Subscription, Work};
+use wellspring_log::{Fence, Log, Order, ReadError, RecordView, Subscription, Work};
 use wellspring_types::Position;
 
 /// A subscriber further behind than this catches up elsewhere.
@@ -86,6 +87,11 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
             .limit(limit as u64)
     })?;
     let log = request.log()?.clone();
+    if let Some(fence) = &wanted.fence
+        && let Err(lost) = log.leases().remaining_us(fence)
+    {
+        return Err(Box::<Problem>::from(request.effects.refused(lost)).field("fence"));
+    }
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
@@ -110,7 +116,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
         // A client that can be sent nothing learns why, instead of connecting again for ever.
         (subscriber, _) = feeding.piece(subscriber).await?;
     }
-    tokio::spawn(feed(feeding, subscriber, producer));
+    tokio::spawn(serve(feeding, subscriber, producer, wanted.fence));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
 
@@ -181,7 +187,49 @@ impl Feed {
     }
 }
 
-async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
+/// How a stream of events ends.
+enum StreamEnd {
+    /// As the client can see.
+    Regular,
+    /// It breaks off.
+    Cut,
+    /// With the lease that the client must hold.
+    LeaseLost,
+}
+
+/// Serves one subscriber, until the lease ends that it must hold.
+async fn serve(feeding: Feed, subscriber: Subscriber, producer: Producer, fence: Option<Fence>) {
+    let log = subscriber.log.clone();
+    let events = feed(feeding, subscriber, &producer);
+    let end = match fence {
+        None => events.await,
+        Some(fence) => tokio::select! {
+            biased;
+            ended = leases::ended(log.leases(), &fence) => match ended {
+                Ok(()) => StreamEnd::LeaseLost,
+                // The client learns that too many wait when it reconnects.
+                Err(_) => StreamEnd::Regular,
+            },
+            end = events => end,
+        },
+    };
+    match end {
+        StreamEnd::Cut => return,
+        StreamEnd::Regular => {}
+        StreamEnd::LeaseLost => {
+            let problem = problem::LEASE_LOST
+                .because("the lease of the subscription has expired or has another holder")
+                .field("fence");
+            let message = [b"event: problem\ndata: ", &*problem.to_json(), b"\n\n"].concat();
+            // One that has left needs no message.
+            let _ = producer.send(message).await;
+        }
+    }
+    producer.end().await;
+}
+
+/// Sends events for as long as the client reads them.
+async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: &Producer) -> StreamEnd {
     let heartbeat = Duration::from_millis(feed.live.host.config.heartbeat_ms);
     let mut stopping = feed.live.host.stopping.clone();
     let payer = feed.job.payer().clone();
@@ -189,44 +237,45 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
         let piece = tokio::select! {
             biased;
             piece = feed.piece(subscriber) => piece,
-            () = producer.gone() => return,
+            () = producer.gone() => return StreamEnd::Cut,
         };
         let progress;
         (subscriber, progress) = match piece {
             Ok(piece) => piece,
             Err(problem) => {
-                return feed.live.host.tell_cut(&problem, &feed.live.log_name);
+                feed.live.host.tell_cut(&problem, &feed.live.log_name);
+                return StreamEnd::Cut;
             }
         };
         // The client learns the reason when it reconnects.
         if feed.live.recheck.as_ref().is_some_and(|recheck| !recheck.holds()) {
-            return producer.end().await;
+            return StreamEnd::Regular;
         }
         let sent = producer.send(std::mem::take(&mut subscriber.out)).await;
         if sent.is_err() || producer.ready().await.is_err() {
-            return;
+            return StreamEnd::Cut;
         }
-        match paid(&producer, &payer, heartbeat, &mut stopping).await {
+        match paid(producer, &payer, heartbeat, &mut stopping).await {
             Ok(Debt::Paid) => {}
-            Ok(Debt::Stopped) => return producer.end().await,
-            Err(ClientGone) => return,
+            Ok(Debt::Stopped) => return StreamEnd::Regular,
+            Err(ClientGone) => return StreamEnd::Cut,
         }
         if progress == Progress::More {
             tokio::task::yield_now().await;
             if feed.live.host.is_stopping() {
-                return producer.end().await;
+                return StreamEnd::Regular;
             }
             continue;
         }
         if subscriber.log.feed().is_closed() {
-            return producer.end().await;
+            return StreamEnd::Regular;
         }
         let ready = poll_fn(|context| subscriber.subscription.poll_ready(context));
         tokio::select! {
             ready = ready => {
                 // The client learns that too many wait when it reconnects.
                 if ready.is_err() {
-                    return producer.end().await;
+                    return StreamEnd::Regular;
                 }
             }
             () = tokio::time::sleep(heartbeat) => {
@@ -234,8 +283,8 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
                 let Subscriber { out, told, of_history, .. } = &mut subscriber;
                 push_heartbeat(out, told, position, of_history);
             }
-            () = stopped(&mut stopping) => return producer.end().await,
-            () = producer.gone() => return,
+            () = stopped(&mut stopping) => return StreamEnd::Regular,
+            () = producer.gone() => return StreamEnd::Cut,
         }
     }
 }
