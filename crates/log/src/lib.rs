@@ -82,7 +82,7 @@ pub use options::{Clock, Driver, Options, Sync, SystemClock};
 pub use query::CompiledQuery;
 pub use read::{
     CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
-    TermCount,
+    TermCount, TimeSearch,
 };
 pub use role::{Leader, Role};
 pub use scrub::{ScrubEnd, ScrubReport};

@@ -1,4 +1,4 @@
-//! Reading: snapshots, cursors, counts, terms. A reader works on its own thread with a watermark
+//! Reading: snapshots, cursors, counts, terms, times. A reader works on its own thread with a watermark
 //! and segments that do not change below it, and takes no lock that an append waits for.
 //!
 //! The segments lie in runs, each under one index. A cursor walks the files of a run, for a read of
@@ -11,8 +11,10 @@ mod cursor;
 mod position_range;
 mod snapshot;
 mod terms;
+mod time_search;
 
 pub use count::{CountStep, EventCount, GroupCountStep, GroupedCount};
 pub(crate) use position_range::{PositionRange, find_id, find_key};
 pub use snapshot::{Events, Order, ReadOptions, Snapshot};
 pub use terms::TermCount;
+pub use time_search::TimeSearch;

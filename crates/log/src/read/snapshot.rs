@@ -58,6 +58,12 @@ impl Snapshot {
         self.head
     }
 
+    /// The same without what follows a position.
+    #[must_use]
+    pub fn up_to(&self, position: Position) -> Snapshot {
+        Snapshot { head: self.head.min(position), runs: Arc::clone(&self.runs) }
+    }
+
     /// The matching events in order. Files are read, blocking, in [`Events::next`].
     #[must_use]
     pub fn read(&self, query: &Query, options: ReadOptions) -> Events {
@@ -155,6 +161,13 @@ pub struct Events {
 }
 
 impl Events {
+    /// Leaves out what is at or before a position, whatever the direction.
+    #[must_use]
+    pub fn only_after(mut self, position: Position) -> Events {
+        self.low = self.low.max(position);
+        self
+    }
+
     /// Limits the work of subsequent [`next`](Self::next) calls, until set again. Fewer than a few
     /// thousand steps may not suffice for progress.
     pub fn bound(&mut self, work: Work) {

@@ -13,6 +13,8 @@ pub(crate) struct OpenSegment {
     base: Position,
     /// Set before any of its events is published.
     file: OnceLock<Arc<dyn StorageFile>>,
+    /// When its first event was recorded, once that was read; µs since 1970 UTC.
+    first_time_us: OnceLock<u64>,
     /// The first damage found in it, or in an index that could not be rebuilt.
     damage: OnceLock<Corruption>,
     /// How often the index that begins with this segment has been rebuilt.
@@ -30,6 +32,7 @@ impl OpenSegment {
         Arc::new(OpenSegment {
             base,
             file: slot,
+            first_time_us: OnceLock::new(),
             damage: OnceLock::new(),
             indexes_mended: AtomicU64::new(0),
             mended_noted: AtomicU64::new(0),
@@ -46,6 +49,16 @@ impl OpenSegment {
 
     pub(crate) fn set_file(&self, file: Arc<dyn StorageFile>) {
         let _ = self.file.set(file);
+    }
+
+    /// When its first event was recorded, if that is known.
+    pub(crate) fn first_time_us(&self) -> Option<u64> {
+        self.first_time_us.get().copied()
+    }
+
+    /// Takes note of the time of its first event, which is published and so never changes.
+    pub(crate) fn know_first_time(&self, recorded_us: u64) {
+        let _ = self.first_time_us.set(recorded_us);
     }
 
     /// Records damage and returns it as an error. It is kept until the log is opened again.

@@ -34,5 +34,6 @@ mod shared;
 mod shared_closing;
 mod shared_lead;
 mod shared_trouble;
+mod times;
 mod window;
 mod work;
