@@ -14,6 +14,12 @@ pub(crate) struct QueryArgs {
     /// A query as JSON: {"items":[{"types":[…],"tags":[…]},…]}
     #[arg(long, value_name = "JSON", conflicts_with_all = ["types", "tags"])]
     query: Option<String>,
+    /// Only events recorded at this time or later, as in 2026-11-28T09:30:00+01:00
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only events recorded before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
 }
 
 impl QueryArgs {
@@ -27,6 +33,11 @@ impl QueryArgs {
         }
         if let Some(query) = &self.query {
             add_parameter(path, "query", query);
+        }
+        for (name, time) in [("since", &self.since), ("until", &self.until)] {
+            if let Some(time) = time {
+                add_parameter(path, name, time);
+            }
         }
     }
 }
@@ -49,9 +60,14 @@ mod tests {
             types: vec!["A".into(), "B&C".into()],
             tags: vec!["x:1".into()],
             query: None,
+            since: Some("2026-01-01T00:00:00+01:00".into()),
+            until: None,
         };
         let mut path = "/v1/events".to_owned();
         args.add_to(&mut path);
-        assert_eq!(path, "/v1/events?type=A&type=B%26C&tag=x%3A1");
+        assert_eq!(
+            path,
+            "/v1/events?type=A&type=B%26C&tag=x%3A1&since=2026-01-01T00%3A00%3A00%2B01%3A00"
+        );
     }
 }

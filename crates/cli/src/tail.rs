@@ -30,14 +30,15 @@ const MAX_LINES: u64 = 1_000;
 #[command(after_long_help = "\
 Examples:
   wellspring tail -f --type OrderPlaced
-  wellspring tail --after 100 -n 50        the 50 events after position 100")]
+  wellspring tail --after 100 -n 50        the 50 events after position 100
+  wellspring tail --since 2026-11-28       everything from that day on")]
 pub struct TailArgs {
     /// Keep following new events until Ctrl-C; reconnects without gaps
     #[arg(short, long)]
     follow: bool,
     /// Number of newest events, up to 1000 [default: 10]
     ///
-    /// With --after or --from-start: stop after so many events [default: no limit].
+    /// With --after, --since or --from-start: stop after so many events [default: no limit].
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<u64>,
     /// Start after this position instead
@@ -61,21 +62,25 @@ pub struct TailArgs {
 impl TailArgs {
     /// What to start after, if that is given.
     fn start(&self) -> Option<ResumePoint> {
-        if self.from_start { Some(BEGINNING) } else { self.after }
+        let begins = self.from_start || self.query.since.is_some();
+        self.after.or(begins.then_some(BEGINNING))
     }
 
     /// # Errors
-    /// Usage, about `-n`.
+    /// Usage, about `-n` and `--until`.
     fn check(&self) -> Result<(), Failure> {
+        if self.follow && self.query.until.is_some() {
+            return Err(Failure::usage("-f has no end: leave out -f or --until"));
+        }
         match (self.lines, self.start()) {
             (Some(_), Some(_)) if self.follow => Err(Failure::usage(
-                "with -f, -n is the number of newest events to start with, and --after and --from-start \
-                 name another start: give one of them. Without -f they combine: -n then limits the number \
+                "with -f, -n is the number of newest events to start with, and --after, --since and \
+                 --from-start name another start: give one of them. Without -f they combine: -n then limits the number \
                  of events",
             )),
             (Some(lines), None) if lines > MAX_LINES => Err(Failure::usage(format!(
-                "-n {lines}: at most {MAX_LINES} of the newest events can be shown; with --after or --from-start \
-                 any number"
+                "-n {lines}: at most {MAX_LINES} of the newest events can be shown; with --after, --since or \
+                 --from-start any number"
             ))),
             _ => Ok(()),
         }

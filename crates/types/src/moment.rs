@@ -3,6 +3,15 @@
 /// The end of the year 9999, µs since 1970 UTC, where RFC 3339 ends.
 pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 
+/// The times of the events that are wanted, in µs since 1970 UTC; `None`: any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Recorded at this time or later.
+    pub since_us: Option<u64>,
+    /// Recorded before this time.
+    pub until_us: Option<u64>,
+}
+
 /// Appends `us` (since 1970 UTC) as RFC 3339 with microseconds, e.g. `2026-11-21T01:43:26.952770Z`.
 pub fn push_rfc3339(out: &mut Vec<u8>, us: u64) {
     let seconds = us / 1_000_000;

@@ -15,6 +15,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Answer, Client, Request};
+use wellspring_host::clock::parse_rfc3339;
 
 /// What `wellspring sink` takes.
 #[derive(Debug, clap::Args)]
@@ -122,7 +123,7 @@ enum SinkCommand {
     Reset {
         /// Its name
         name: String,
-        /// beginning, now, or the position to start after
+        /// beginning, now, the position to start after, or a time (RFC 3339)
         #[arg(long, value_name = "WHERE", value_parser = start)]
         to: Value,
         /// Skip the confirmation
@@ -165,7 +166,8 @@ fn start(text: &str) -> Result<Value, ArgumentError> {
     match (text, text.parse::<u64>()) {
         ("beginning" | "now", _) => Ok(json!(text)),
         (_, Ok(position)) => Ok(json!(position)),
-        _ => Err("must be beginning, now or a position".into()),
+        _ if parse_rfc3339(text).is_some() => Ok(json!(text)),
+        _ => Err("must be beginning, now, a position or a time".into()),
     }
 }
 

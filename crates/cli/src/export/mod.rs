@@ -68,7 +68,8 @@ times. Line breaks between the tokens of a JSON payload become spaces. CSV and P
 Examples:
   wellspring export -o all.ndjson.gz
   wellspring export --tag customer:7 --format csv | head
-  wellspring export -o orders.ndjson --type OrderPlaced")]
+  wellspring export -o orders.ndjson --type OrderPlaced
+  wellspring export -o november.ndjson.gz --since 2026-11-01 --until 2026-12-01")]
 pub struct ExportArgs {
     /// Write to this file instead of standard output (-); .gz compresses
     ///
@@ -167,8 +168,14 @@ fn open(args: &ExportArgs) -> Result<EventLines<Stream>, Failure> {
         add_parameter(&mut path, "after", &after.position.to_string());
     }
     let mut client = args.target.client()?;
-    events_after(&args.target, &mut client, &path, after)
+    let mut lines = events_after(&args.target, &mut client, &path, after)?;
+    if args.query.until.is_some() {
+        // What comes between the last event and the head was not asked for.
+        lines.head = None;
+    }
+    Ok(lines)
 }
+
 /// The failure of a stream that broke off, with its cause if the server reports that the log is
 /// damaged: it can send no more than the end of its answer then, and trying again does not help.
 fn named_damage(target: &Target, failure: Failure) -> Failure {

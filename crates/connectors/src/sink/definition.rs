@@ -13,6 +13,8 @@ pub enum StartAt {
     Now,
     /// Only for sinks: after this position.
     After(Position),
+    /// Only for sinks: at the first event recorded at this time or later; µs since 1970 UTC.
+    Since(u64),
 }
 
 /// The content of a record's value or a request's body.

@@ -58,7 +58,7 @@ pub(super) fn partition_states(
             // The partition was added later, so everything in it came after the start.
             _ if has_begun => range.first,
             StartAt::Now => range.end,
-            StartAt::Beginning | StartAt::After(_) => range.first,
+            StartAt::Beginning | StartAt::After(_) | StartAt::Since(_) => range.first,
         };
         (partition, next)
     });

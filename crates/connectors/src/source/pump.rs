@@ -203,8 +203,8 @@ impl SourcePump {
     fn begin(&mut self) -> Result<Attempt, Interruption> {
         let SourcePumpSettings { name, generation, definition, log, reject_log, clock } =
             &self.settings;
-        if let StartAt::After(_) = definition.start {
-            let detail = "a source starts at the beginning or now, not at a position";
+        if let StartAt::After(_) | StartAt::Since(_) = definition.start {
+            let detail = "a source starts at the beginning or now, not in between";
             return Err(Fault::stop(StopCode::Unusable, detail).into());
         }
         let role = log.role();

@@ -6,6 +6,7 @@ use serde_json::Value;
 use wellspring_connectors::sink::StartAt;
 use wellspring_host::http::Host;
 use wellspring_host::{hex, random};
+use wellspring_log::Work;
 
 /// Bytes of an id.
 const ID_BYTES: usize = 6;
@@ -56,6 +57,17 @@ pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<StartPo
             return fault("from", rule);
         }
         StartAt::After(position) => position,
+        StartAt::Since(time_us) if time_us > host.clock.wall_us() => {
+            return fault(
+                "from",
+                "must be a time that has come; \"now\" begins with what comes next",
+            );
+        }
+        // Some dozens of events are looked at, however long the log is.
+        StartAt::Since(time_us) => {
+            let found = log.snapshot().first_since(time_us).step(&mut Work::unbounded());
+            found.or_else(|error| fault("from", error.to_string()))? - 1
+        }
     };
     Ok(StartPoint { position, history: log.history() })
 }

@@ -3,7 +3,6 @@
 
 use crate::view::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 use std::sync::Arc;
-use wellspring_host::http::Request;
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::{
@@ -11,20 +10,20 @@ use wellspring_log::{
 };
 use wellspring_types::{Position, Query};
 
-/// The answer of projections that only count, with its position; `None` if they must be folded.
+/// The answer of projections that only count, after a position; `None` if they must be folded.
 pub(super) async fn count(
     job: &mut Job,
-    request: &Request,
+    snapshot: &Snapshot,
+    after: Position,
     projections: &Arc<Projections>,
     cost: Cost,
-) -> Result<Option<(Vec<u8>, Position)>, Box<Problem>> {
-    let snapshot = request.log()?.snapshot();
-    let head = snapshot.head();
+) -> Result<Option<Vec<u8>>, Box<Problem>> {
+    let (snapshot, head) = (snapshot.clone(), snapshot.head());
     if cost == Cost::Expensive {
         job.admit()?;
     }
     let counted = Arc::clone(projections);
-    let begin = move || CountTask::new(&snapshot, &counted);
+    let begin = move || CountTask::new(&snapshot, after, &counted);
     let Some(counting) = job.brief(cost, begin).await? else { return Ok(None) };
     let counting = job.run(cost, counting).await?;
     if counting.needs_fold {
@@ -36,8 +35,7 @@ pub(super) async fn count(
         answered.take_counts(counting.done).ok()?;
         Some(answered.finish(head).map_err(|fault| of_fault(&fault, b"")))
     };
-    let answer = job.brief(cost, answer).await?.transpose()?;
-    Ok(answer.map(|answer| (answer, head)))
+    job.brief(cost, answer).await?.transpose()
 }
 
 /// The result of a step of one projection.
@@ -64,9 +62,8 @@ struct CountTask {
 
 impl CountTask {
     /// `None` if the projections need more than the number of events.
-    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<CountTask> {
+    fn new(snapshot: &Snapshot, after: Position, projections: &Projections) -> Option<CountTask> {
         let requests = projections.count_requests()?;
-        let after = projections.after().unwrap_or(0);
         let begin = |request: &CountRequest<'_>| {
             let query: Query = request.query.clone();
             match request.grouping {

@@ -88,7 +88,9 @@ pub(crate) async fn post_read(host: Arc<Host>, mut request: Box<Request>) -> Ans
     let mut job = Job::begin(&host, &request.payer)?;
     let (query, after) = parse(&job, body, read_read).await?;
     let nothing = Count { events: 0, last: 0 };
-    let (count, head) = fold(&mut job, &request, query, after, nothing).await?;
+    let snapshot = request.log()?.snapshot();
+    let head = snapshot.head();
+    let count = fold(&mut job, &snapshot, query, after, nothing).await?;
     let mut out = took(&host, started_us);
     out.extend_from_slice(b",\"numberOfMatchingEvents\":");
     push_u64(&mut out, count.events);
@@ -234,7 +236,9 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     job.hold(2 * projectors.items.memory_bytes())?;
     let cost = cost.max(Cost::of_terms(projectors.items.term_count()));
     let union = projectors.union();
-    let (folded, head) = fold(&mut job, &request, union, after, projectors).await?;
+    let snapshot = request.log()?.snapshot();
+    let head = snapshot.head();
+    let folded = fold(&mut job, &snapshot, union, after, projectors).await?;
     let answer = move || {
         let mut out = took(&host, started_us);
         push_projected(&mut out, &folded, head);

@@ -2,10 +2,9 @@
 
 use super::read::ReadyQuery;
 use std::borrow::Borrow;
-use wellspring_host::http::Request;
 use wellspring_host::http::work::{Job, Progress, Task};
 use wellspring_host::wire::problem::Problem;
-use wellspring_log::{Events, ReadError, ReadOptions, RecordView, Work};
+use wellspring_log::{Events, ReadError, ReadOptions, RecordView, Snapshot, Work};
 use wellspring_types::{Position, Query};
 
 /// The result that events are folded into.
@@ -20,24 +19,21 @@ pub(crate) trait Folding: Send + 'static {
     }
 }
 
-/// Folds all events of the request's log that match after a position; also returns the position
-/// that the result reflects.
+/// Folds all events of a snapshot that match after a position.
 ///
 /// # Errors
 /// Those of [`Job::run`]: over its time, a problem instead of a partial answer.
 pub(crate) async fn fold<F: Folding>(
     job: &mut Job,
-    request: &Request,
+    snapshot: &Snapshot,
     query: impl Borrow<Query> + Send + 'static,
     after: Option<Position>,
     into: F,
-) -> Result<(F, Position), Box<Problem>> {
+) -> Result<F, Box<Problem>> {
     let ReadyQuery { query, cost } = ReadyQuery::compile(job, query).await?;
-    let snapshot = request.log()?.snapshot();
-    let head = snapshot.head();
     let events = snapshot.read_compiled(query, ReadOptions { after, ..ReadOptions::default() });
     let folded = job.run(cost, Fold { events, into }).await?;
-    Ok((folded.into, head))
+    Ok(folded.into)
 }
 
 /// A fold in progress.

@@ -23,13 +23,14 @@ pub(crate) mod read;
 pub(crate) mod read_request;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
+pub(crate) mod times;
 pub mod view;
 
 use crate::problems::IMPORT_CHANGED;
 use dialects::SIZE;
 use params::{
-    AFTER, CONFIRM, FENCE, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, TAG,
-    TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UUID,
+    AFTER, CONFIRM, FENCE, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, SINCE, TAG,
+    TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UNTIL, UUID,
 };
 use std::sync::Arc;
 use wellspring_host::declare::routes;
@@ -101,7 +102,7 @@ impl Face for EventFace {
             .fresh(FRESHNESS) => [200 JSON "IngestAccount"];
         GET "/v1/events" Log Reader read::get_events:
             "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
-            .query[&TYPE, &TAG, &QUERY, &AFTER, &LIMIT, &ORDER, &FENCE] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
+            .query[&TYPE, &TAG, &QUERY, &AFTER, &SINCE, &UNTIL, &LIMIT, &ORDER, &FENCE] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
             .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
         POST "/v1/query" Log Reader read::post_query: "Reads events with the query in the body."
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]

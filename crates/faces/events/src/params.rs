@@ -2,7 +2,7 @@
 
 use wellspring_host::http::contract::Segment;
 use wellspring_host::names::{NAME_RULE, is_name};
-use wellspring_host::wire::param::{Integer, IntegerOr, Param, Text, Texts, Values, Words};
+use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Texts, Values, Words};
 use wellspring_host::wire::problem;
 use wellspring_log::Order;
 use wellspring_types::valid::check_text;
@@ -23,6 +23,12 @@ pub(super) static AFTER: Param<Integer> = Param::integer(
     "The position after which the read begins; with order=desc, before which.",
     0..=u64::MAX,
 );
+/// Time from which on the events were recorded.
+pub(super) static SINCE: Param<Moment> =
+    Param::moment("since", "Only events that were recorded at this time or later.");
+/// Time before which the events were recorded.
+pub(super) static UNTIL: Param<Moment> =
+    Param::moment("until", "Only events that were recorded before this time.");
 /// Number of events to read.
 pub(super) static LIMIT: Param<Integer> = Param::integer(
     "limit",

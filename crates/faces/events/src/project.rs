@@ -3,15 +3,18 @@
 use super::count_only::count;
 use super::disclosure::Disclosure;
 use super::fold::{Folding, fold};
+use super::times::PositionsOfTimes;
 use crate::view::{FoldEvent, Projections};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::history;
+use wellspring_host::http::idempotency::named_key;
 use wellspring_host::http::required_freshness::freshen;
 use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::of_fault;
-use wellspring_log::RecordView;
+use wellspring_log::{RecordView, StoredRequest};
 use wellspring_types::{DataKind, limits};
 
 /// Folds the requested projections.
@@ -25,23 +28,54 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
         move || Projections::parse(&body).map(Arc::new).map_err(|fault| of_fault(&fault, &body));
     let mut job = Job::begin(&host, &request.payer)?;
     let projections = job.brief(cost, parse).await??;
-    history::check_reached(request.log()?, projections.after().unwrap_or(0)).await?;
+    let log = request.log()?;
+    history::check_reached(log, projections.after().unwrap_or(0)).await?;
     job.hold(2 * projections.memory_bytes())?;
     let cost = cost.max(Cost::of_terms(projections.term_count()));
-    if let Some((answer, head)) = count(&mut job, &request, &projections, cost).await? {
+    // Before the snapshot, which so shows what the earlier request has appended.
+    let appended = match projections.key() {
+        None => None,
+        Some(key) => {
+            let (log, key) = (log.clone(), named_key(&request, key.to_owned(), "key")?);
+            job.brief(Cost::Cheap, move || log.request_with_key(&key)).await??
+        }
+    };
+    let snapshot = log.snapshot();
+    let head = snapshot.head();
+    let times = PositionsOfTimes::find(&mut job, &snapshot, projections.times()).await?;
+    let snapshot = times.of(snapshot);
+    let after = times.after(projections.after());
+    let counted = count(&mut job, &snapshot, after.unwrap_or(0), &projections, cost).await?;
+    let mut answer = if let Some(answer) = counted {
         // It may be thousands of strings.
         job.brief(cost, move || drop(projections)).await?;
-        return Ok(Response::json(200, answer).at(head));
-    }
-    let parts = move || (projections.union_query(), projections.after(), projections);
-    let (query, after, projections) = job.brief(cost, parts).await?;
-    // The count has dropped its reference.
-    let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
-    let (folded, head) = fold(&mut job, &request, query, after, running).await?;
-    let answer = job
-        .brief(cost, move || folded.0.finish(head).map_err(|fault| of_fault(&fault, b"")))
-        .await??;
+        answer
+    } else {
+        let parts = move || (projections.union_query(), projections);
+        let (query, projections) = job.brief(cost, parts).await?;
+        // The count has dropped its reference.
+        let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
+        let folded = fold(&mut job, &snapshot, query, after, running).await?;
+        let position = snapshot.head();
+        let finish = move || folded.0.finish(position).map_err(|fault| of_fault(&fault, b""));
+        job.brief(cost, finish).await??
+    };
+    push_facts(&mut answer, times, appended);
     Ok(Response::json(200, answer).at(head))
+}
+
+/// Adds to an answer the positions of its times, and what was appended under its key.
+fn push_facts(answer: &mut Vec<u8>, times: PositionsOfTimes, appended: Option<StoredRequest>) {
+    let end = answer.pop();
+    times.push(answer);
+    if let Some(StoredRequest { first, events, .. }) = appended {
+        answer.extend_from_slice(b",\"appended\":{\"first\":");
+        push_u64(answer, first);
+        answer.extend_from_slice(b",\"last\":");
+        push_u64(answer, first + events - 1);
+        answer.push(b'}');
+    }
+    answer.extend(end);
 }
 
 /// The projections being folded.

@@ -8,6 +8,7 @@ use super::disclosure::Disclosure;
 use super::event_json::push_event;
 use super::read_request::{ReadRequest, read_wanted, wanted_of_query};
 use super::subscribe;
+use super::times::PositionsOfTimes;
 use bytes::Bytes;
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -152,8 +153,10 @@ pub(crate) async fn read(
     let ReadyQuery { query, cost } = ReadyQuery::compile(&mut job, query).await?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
+    let times = PositionsOfTimes::find(&mut job, &snapshot, wanted.times).await?;
     let disclosure = Disclosure::of(request);
-    let reading = ReadTask::new(host, &snapshot, query, wanted, format, disclosure);
+    let snapshot = times.of(snapshot);
+    let reading = ReadTask::new(host, (&snapshot, head), query, wanted, times, format, disclosure);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
@@ -217,7 +220,9 @@ struct ReadTask {
     events: Events,
     format: Format,
     disclosure: Disclosure,
+    /// Of the log, which may be beyond what is read.
     head: Position,
+    times: PositionsOfTimes,
     /// Written but not sent.
     out: Vec<u8>,
     /// Most events to write; one more may be examined to know whether there are more.
@@ -232,9 +237,10 @@ struct ReadTask {
 impl ReadTask {
     fn new(
         host: &Host,
-        snapshot: &Snapshot,
+        (snapshot, head): (&Snapshot, Position),
         query: Arc<CompiledQuery>,
         wanted: ReadRequest,
+        times: PositionsOfTimes,
         format: Format,
         disclosure: Disclosure,
     ) -> ReadTask {
@@ -246,11 +252,13 @@ impl ReadTask {
             limit: wanted.limit.map(|limit| limit.saturating_add(ahead)),
         };
         let page = format == Format::Page;
+        let events = snapshot.read_compiled(query, options);
         ReadTask {
-            events: snapshot.read_compiled(query, options),
+            events: events.only_after(times.since.map_or(0, |since| since - 1)),
             format,
             disclosure,
-            head: snapshot.head(),
+            head,
+            times,
             out: Vec::with_capacity(4 << 10),
             limit: wanted.limit.unwrap_or(u64::MAX),
             max_bytes: if page { host.config.max_page_bytes } else { PIECE_BYTES },
@@ -274,6 +282,7 @@ impl ReadTask {
                 } else {
                     out.extend_from_slice(b"null");
                 }
+                self.times.push(out);
                 out.push(b'}');
             }
         }

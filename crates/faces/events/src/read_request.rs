@@ -1,13 +1,15 @@
 //! What a read asks for, as a URL, a body or the DCB dialect says it.
 
 use super::event_json::{Style, read_after, read_fence};
-use super::params::{AFTER, FENCE, LIMIT, ORDER, QUERY, TAG, TYPE};
+use super::params::{AFTER, FENCE, LIMIT, ORDER, QUERY, SINCE, TAG, TYPE, UNTIL};
+use crate::view::read_moment;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::Params;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_json::read_query;
 use wellspring_log::{Fence, Order};
+use wellspring_types::moment::TimeRange;
 use wellspring_types::{Invalid, Position, Query, QueryItem};
 
 /// A requested read.
@@ -15,6 +17,7 @@ use wellspring_types::{Invalid, Position, Query, QueryItem};
 pub(crate) struct ReadRequest {
     pub(crate) query: Query,
     pub(crate) after: Option<Position>,
+    pub(crate) times: TimeRange,
     pub(crate) limit: Option<u64>,
     pub(crate) order: Order,
     /// What ends a subscription.
@@ -43,7 +46,8 @@ pub(super) fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Proble
     };
     let (after, limit) = (params.get(&AFTER)?, params.get(&LIMIT)?);
     let fence = params.get(&FENCE)?.map(|text| json_of(text, "fence", read_fence)).transpose()?;
-    Ok(ReadRequest { query, after, limit, order: params.get(&ORDER)?, fence })
+    let times = TimeRange { since_us: params.get(&SINCE)?, until_us: params.get(&UNTIL)? };
+    Ok(ReadRequest { query, after, times, limit, order: params.get(&ORDER)?, fence })
 }
 
 /// A query given as the JSON text of a parameter, whose length is limited by that of the URL.
@@ -73,7 +77,7 @@ fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
 pub(super) fn read_wanted(cursor: &mut Cursor<'_>) -> Result<ReadRequest, Box<Fault>> {
     let start = cursor.at();
     let (mut query, mut after, mut limit, mut order) = (None, None, None, None);
-    let mut fence = None;
+    let (mut since_us, mut until_us, mut fence) = (None, None, None);
     cursor.object(|key, value| {
         let at = value.at();
         match key {
@@ -89,12 +93,15 @@ pub(super) fn read_wanted(cursor: &mut Cursor<'_>) -> Result<ReadRequest, Box<Fa
                 once(&mut order, at, chosen)
             }
             "fence" if !value.null()? => once(&mut fence, at, read_fence(value)?),
-            "after" | "limit" | "order" | "fence" => Ok(()),
-            _ => unknown(at, "query, after, limit, order, fence"),
+            "since" if !value.null()? => once(&mut since_us, at, read_moment(value)?),
+            "until" if !value.null()? => once(&mut until_us, at, read_moment(value)?),
+            "after" | "since" | "until" | "limit" | "order" | "fence" => Ok(()),
+            _ => unknown(at, "query, after, since, until, limit, order, fence"),
         }
     })?;
     let Some(query) = query else { return missing("query", start) };
-    Ok(ReadRequest { query, after, limit, order: order.unwrap_or_default(), fence })
+    let times = TimeRange { since_us, until_us };
+    Ok(ReadRequest { query, after, times, limit, order: order.unwrap_or_default(), fence })
 }
 
 /// The `options` of the DCB dialect: `{"from","limit","backwards"}`, `from` inclusive.
@@ -119,7 +126,7 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<ReadRequest, B
     } else {
         (Order::Ascending, from.map(|from| from.saturating_sub(1)))
     };
-    Ok(ReadRequest { query, after, limit, order, fence: None })
+    Ok(ReadRequest { query, after, limit, order, ..ReadRequest::default() })
 }
 
 #[cfg(test)]
@@ -138,8 +145,11 @@ mod tests {
 
     #[test]
     fn a_body_may_say_all_that_a_url_can() {
-        let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc"}"#;
+        let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc",
+            "since":"1970-01-01T00:00:01Z","until":"1970-01-01T00:00:02.5Z"}"#;
         let wanted = document(text, read_wanted).unwrap();
+        let times = TimeRange { since_us: Some(1_000_000), until_us: Some(2_500_000) };
+        assert_eq!(wanted.times, times);
         assert_eq!(
             (wanted.after, wanted.limit, wanted.order),
             (Some(7), Some(3), Order::Descending)

@@ -4,6 +4,7 @@ use super::disclosure::Disclosure;
 use super::event_json::push_event;
 use super::leases;
 use super::read_request::ReadRequest;
+use super::times::PositionsOfTimes;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,9 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     if wanted.limit.is_some() {
         return rule("limit", "a subscription has no limit; end it by closing the connection");
     }
+    if wanted.times.until_us.is_some() {
+        return rule("until", "a subscription has no end; read until then without one");
+    }
     let query_bytes = wanted.query.memory_bytes();
     if query_bytes > MAX_QUERY_BYTES {
         return Err(problem::TOO_LARGE
@@ -73,7 +77,6 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
             .field("query")
             .limit(MAX_QUERY_BYTES as u64));
     }
-    let after = wanted.after.unwrap_or(0);
     let mut job = Job::begin(&host, &request.payer)?;
     // As parsed, compiled, and waiting.
     job.hold(3 * query_bytes)?;
@@ -92,7 +95,10 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     {
         return Err(Box::<Problem>::from(request.effects.refused(lost)).field("fence"));
     }
-    let head = log.head();
+    let snapshot = log.snapshot();
+    let head = snapshot.head();
+    let times = PositionsOfTimes::find(&mut job, &snapshot, wanted.times).await?;
+    let after = times.after(wanted.after).unwrap_or(0);
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
     let recheck = request.body.recheck().cloned();
@@ -106,10 +112,15 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     };
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription has started.
-    let out = b": wellspring\n\n".to_vec();
+    let mut out = b": wellspring\n\n".to_vec();
     let disclosure = Disclosure::of(request);
     let of_history = log.history().map_or_else(String::new, |history| format!("@{history}"));
-    let subscriber = Subscriber { subscription, log, of_history, told: after, disclosure, out };
+    if times.since.is_some() {
+        // So that a resumed subscription begins there, whatever was recorded since.
+        push_heartbeat(&mut out, &mut 0, after, &of_history);
+    }
+    let (told, since_us) = (after, wanted.times.since_us.unwrap_or(0));
+    let subscriber = Subscriber { subscription, since_us, log, of_history, told, disclosure, out };
     let mut feeding = Feed { job, cost, live };
     let mut subscriber = subscriber;
     if !subscriber.log.damage().is_empty() {
@@ -122,6 +133,8 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
 
 struct Subscriber {
     subscription: Subscription,
+    /// What is recorded before is not sent: the time may not have come yet.
+    since_us: u64,
     log: Log,
     /// What follows the position in every id: `@` and the history, if that is known.
     of_history: String,
@@ -153,6 +166,9 @@ impl Task for Subscriber {
                 Err(_) if self.out.len() > before => break,
                 Err(error) => return Err(error.into()),
             };
+            if event.recorded_at_us() < self.since_us {
+                continue;
+            }
             self.told = event.position();
             push_message(&mut self.out, &event, &self.of_history, self.disclosure);
             if self.out.len() >= PIECE_BYTES {

@@ -53,9 +53,23 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
             problem::INVALID.because("Idempotency-Key must be UTF-8").field("Idempotency-Key")
         })?
         .to_owned();
-    check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
-        .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
+    check_key(&key, "Idempotency-Key")?;
     Ok(Some(stored_name(request.principal.holder(), key, key_use)))
+}
+
+/// The name in the log of a key that stands in the body, in this field, for what an earlier request
+/// of the same caller has done under it.
+///
+/// # Errors
+/// 422 `invalid`, 413 `too-large`: it is empty, too long, or contains control characters.
+pub fn named_key(request: &Request, key: String, field: &str) -> Result<String, Box<Problem>> {
+    check_key(&key, field)?;
+    Ok(stored_name(request.principal.holder(), key, KeyUse::Request))
+}
+
+fn check_key(key: &str, field: &str) -> Result<(), Invalid> {
+    check_text(key, limits::MAX_REQUEST_KEY_BYTES)
+        .map_err(|reason| Invalid { field: field.into(), reason })
 }
 
 /// Refuses a key: a client that sends one relies on it.

@@ -1,5 +1,5 @@
-//! Reading: snapshots, cursors, counts, terms, times. A reader works on its own thread with a watermark
-//! and segments that do not change below it, and takes no lock that an append waits for.
+//! Reading: snapshots, cursors, counts, terms, times. A reader works on its own thread with a
+//! watermark and segments that do not change below it, and takes no lock that an append waits for.
 //!
 //! The segments lie in runs, each under one index. A cursor walks the files of a run, for a read of
 //! everything, or picks the records whose offsets the index names, and fetches neighbours with one

@@ -371,3 +371,30 @@ fn a_killed_server_has_delivered_what_it_acknowledged_at_least_once_and_each_key
         assert!(positions.is_sorted(), "{key}: {positions:?}");
     }
 }
+
+#[test]
+fn a_sink_begins_with_a_time() {
+    let receiver = Receiver::start();
+    let server = Server::start();
+    let mut client = server.client();
+    let lines = ["2026-01-01", "2026-01-02", "2026-01-02", "2026-01-03"].map(|day| {
+        let at = format!("{day}T00:00:00Z");
+        json!({"type": "A", "data": day, "recorded_at": at}).to_string()
+    });
+    let headers = [("Content-Type", "application/x-ndjson")];
+    let path = "/v1/import?recorded_at=keep";
+    client.call("POST", path, &headers, lines.join("\n").as_bytes()).unwrap().expect(200);
+    let sink = |from: &str| json!({"url": receiver.url(), "from": from});
+    let future = ask(&mut client, "PUT", "/v1/sinks/a", &sink("9999-01-01")).problem(422);
+    assert_eq!(future["field"], "from", "{future}");
+    ask(&mut client, "PUT", "/v1/sinks/a", &sink("2026-01-02")).expect(201);
+    let sorted = |count: usize| {
+        let mut positions = receiver.wait_for(count);
+        positions.sort_unstable();
+        positions
+    };
+    assert_eq!(sorted(3), [2, 3, 4]);
+    let to = json!({"to": "2026-01-02T00:00:00.000001Z"});
+    ask(&mut client, "POST", "/v1/sinks/a/reset", &to).expect(200);
+    assert_eq!(sorted(4), [2, 3, 4, 4]);
+}

@@ -218,3 +218,38 @@ fn logs_are_separate_and_dropping_one_needs_its_name() {
     assert!(dropped.status < 300, "{dropped:?}");
     client.get("/v1/logs/other/head").unwrap().problem(404);
 }
+
+/// A form that is sent twice: the second decision is not made, because the first one's events are
+/// there.
+#[test]
+fn a_projection_for_a_key_tells_what_was_appended_under_it() {
+    let server = Server::start();
+    let mut client = server.client();
+    let projection = json!({"seats": {"types": ["Taken"], "reduce": "count"}});
+    let for_key = |key: &str| json!({"projections": projection, "key": key});
+    let before = client.post("/v1/project", &for_key("form-1")).unwrap().expect(200);
+    assert_eq!((&before["states"]["seats"], before.get("appended")), (&json!(0), None));
+    let events = json!([{"type": "Taken", "data": 1}, {"type": "Paid", "data": 2}]);
+    let body = json!({"events": events, "condition": before["appendCondition"]}).to_string();
+    let keyed = [("Content-Type", "application/json"), ("Idempotency-Key", "form-1")];
+    client.call("POST", "/v1/append", &keyed, body.as_bytes()).unwrap().expect(200);
+    let after = client.post("/v1/project", &for_key("form-1")).unwrap().expect(200);
+    assert_eq!(after["appended"], json!({"first": 1, "last": 2}), "{after}");
+    assert_eq!((&after["states"]["seats"], &after["position"]), (&json!(1), &json!(2)));
+    // Of two at once the later is told that the key is used, not that its condition failed.
+    let other = json!({"events": events, "condition": {"after": 0}}).to_string();
+    let refused = client.call("POST", "/v1/append", &keyed, other.as_bytes()).unwrap().problem(422);
+    assert_eq!(refused["type"], "/problems/idempotency-key-reused");
+    let unknown = client.post("/v1/project", &for_key("form-2")).unwrap().expect(200);
+    assert_eq!(unknown.get("appended"), None);
+    // Keys that are not their own names in the log are found, too.
+    let odd = [("Content-Type", "application/json"), ("Idempotency-Key", "form#3")];
+    let body = json!({"events": [{"type": "Other", "data": 1}]}).to_string();
+    client.call("POST", "/v1/append", &odd, body.as_bytes()).unwrap().expect(200);
+    let found = client.post("/v1/project", &for_key("form#3")).unwrap().expect(200);
+    assert_eq!(found["appended"], json!({"first": 3, "last": 3}));
+    for (wrong, status) in [("", 422), (&*"k".repeat(256), 413)] {
+        let refused = client.post("/v1/project", &for_key(wrong)).unwrap().problem(status);
+        assert_eq!(refused["field"], "key", "{refused}");
+    }
+}

@@ -39,6 +39,7 @@ mod race;
 mod readme;
 mod rubbish;
 mod standing;
+mod times;
 mod trouble;
 mod unread;
 

@@ -145,6 +145,15 @@ fn times_of_recording_come_from_a_column() {
     machine.import("a.csv", text, &by).done();
     let event = machine.server.client().get("/v1/events/2").unwrap().expect(200);
     assert_eq!(event["recorded_at"], "2020-01-01T00:00:00.000000Z");
+    let url = machine.server.url();
+    let lines = |words: &[&str]| {
+        let ran = ProgramOutput::of(program(&[words, &["--url", &url]].concat()).output().unwrap());
+        ran.done().lines().count()
+    };
+    assert_eq!(lines(&["export", "--since", "2020-01-01T00:00:00Z", "--until", "2021-06-01"]), 2);
+    assert_eq!(lines(&["export", "--since", "2020-01-01T01:00:00.000001+01:00"]), 1);
+    assert_eq!(lines(&["tail", "--since", "2020-01-02"]), 1);
+    assert_eq!(lines(&["tail", "--until", "2020-01-02", "-n", "1"]), 1);
     let bad = "at,n\n2020-02-30T00:00:00Z,1\n";
     machine.import("b.csv", bad, &by).failed(65, "line 2: at: must be a moment");
 }

@@ -12,6 +12,7 @@ use wellspring_connectors::sink::{
     WebhookTarget,
 };
 use wellspring_connectors::webhook::{check_header, check_url};
+use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::names::{MAIN, NAME_RULE, SYSTEM_LOG, is_name};
 
 /// The default topic for cursors of Kafka sinks.
@@ -34,7 +35,7 @@ pub(crate) struct SinkDocument {
     /// The events it delivers; by default all.
     #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<Value>,
-    /// `beginning`, `now`, or the position after which it begins.
+    /// `beginning`, `now`, the position after which it begins, or the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Value>,
     /// The part before the colon of the tag whose value is the key.
@@ -241,6 +242,7 @@ impl SinkDocument {
 
 /// Where it begins.
 pub(crate) fn start_of(from: Option<&Value>) -> Result<StartAt, FieldFault> {
+    const RULE: &str = "must be \"beginning\", \"now\", a position or a time";
     match from {
         None => Ok(StartAt::Beginning),
         Some(Value::String(word)) if word == "beginning" => Ok(StartAt::Beginning),
@@ -248,7 +250,11 @@ pub(crate) fn start_of(from: Option<&Value>) -> Result<StartAt, FieldFault> {
         Some(Value::Number(number)) if number.is_u64() => {
             Ok(StartAt::After(number.as_u64().unwrap_or_default()))
         }
-        Some(_) => fault("from", "must be \"beginning\", \"now\" or a position"),
+        Some(Value::String(time)) => match parse_rfc3339(time) {
+            Some(time_us) => Ok(StartAt::Since(time_us)),
+            None => fault("from", RULE),
+        },
+        Some(_) => fault("from", RULE),
     }
 }
 

@@ -56,6 +56,7 @@ fn the_field_at_fault_is_named() {
         (kafka(json!({"format": "xml"})), "format"),
         (kafka(json!({"from": -1})), "from"),
         (kafka(json!({"from": "later"})), "from"),
+        (kafka(json!({"from": "2026-13-01"})), "from"),
         (kafka(json!({"log": "system"})), "log"),
         (kafka(json!({"log": "No"})), "log"),
         (kafka(json!({"in_flight": 3})), "in_flight"),

@@ -52,7 +52,7 @@ impl SourceDocument {
         }
         let tags = tags.iter().enumerate();
         let start = start_of(self.from.as_ref())?;
-        if let StartAt::After(_) = start {
+        if let StartAt::After(_) | StartAt::Since(_) = start {
             return fault("from", "must be \"beginning\" or \"now\"");
         }
         let log = log_name("log", self.log.as_deref().unwrap_or(MAIN))?;

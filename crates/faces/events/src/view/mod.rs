@@ -32,12 +32,14 @@ mod sort_key;
 
 pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
 pub use counted::{CountAnswer, CountRequest, Grouping, NeedsFold};
+pub(crate) use request::read_moment;
 pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 
 use bounds::Bounds;
 use reducer::{Facts, State};
 use request::Definition;
 use wellspring_json::{Fault, push_list, push_string, push_u64, shown_name};
+use wellspring_types::moment::TimeRange;
 use wellspring_types::{Position, Query};
 
 /// An event to fold, borrowed from the log's read.
@@ -63,6 +65,8 @@ pub struct Projections {
     running: Vec<Projection>,
     union: Query,
     after: Option<Position>,
+    times: TimeRange,
+    key: Option<String>,
     /// Bytes left for the states.
     memory: usize,
     failure: Option<Box<Fault>>,
@@ -96,6 +100,8 @@ impl Projections {
             running: running.collect(),
             union,
             after: request.after,
+            times: request.times,
+            key: request.key,
             memory: MAX_STATE_BYTES,
             failure: None,
         })
@@ -133,6 +139,18 @@ impl Projections {
         self.after
     }
 
+    /// The times of the events to fold.
+    #[must_use]
+    pub fn times(&self) -> TimeRange {
+        self.times
+    }
+
+    /// The key of the append that the projections are for.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// Folds the next event, by ascending position, into every projection whose query it matches.
     /// Ignores events at or before [`after`](Self::after).
     pub fn fold(&mut self, event: &FoldEvent<'_>) {
@@ -160,7 +178,8 @@ impl Projections {
     }
 
     /// The answer as JSON: the states in the order of the request, `position`, and the append
-    /// condition that fails once another matching event is appended.
+    /// condition that fails once another matching event is appended, unless only events until some
+    /// time were wanted.
     ///
     /// # Errors
     /// A limit was exceeded during the fold, or a sum cannot be written. The answer is never
@@ -181,8 +200,11 @@ impl Projections {
         }
         out.extend_from_slice(b"},\"position\":");
         push_u64(&mut out, position);
-        out.extend_from_slice(b",\"appendCondition\":");
-        push_condition(&mut out, &self.union, position);
+        // Of the past alone nothing can be decided: what came since may matter.
+        if self.times.until_us.is_none() {
+            out.extend_from_slice(b",\"appendCondition\":");
+            push_condition(&mut out, &self.union, position);
+        }
         self.push_ignored(&mut out);
         out.push(b'}');
         Ok(out)

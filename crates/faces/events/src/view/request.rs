@@ -12,6 +12,7 @@ use wellspring_json::{
 use wellspring_types::limits::{
     MAX_QUERY_ITEMS, MAX_QUERY_TERMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS,
 };
+use wellspring_types::moment::{MOMENT_RULE, TimeRange, parse_rfc3339};
 use wellspring_types::valid::{Reason, check_text};
 use wellspring_types::{Invalid, Query, QueryItem};
 
@@ -42,6 +43,8 @@ pub(super) struct Definition {
 pub(super) struct Request {
     pub(super) definitions: Vec<Definition>,
     pub(super) after: Option<u64>,
+    pub(super) times: TimeRange,
+    pub(super) key: Option<String>,
 }
 
 /// Reads the body of `POST /v1/project`.
@@ -54,19 +57,34 @@ pub(super) fn parse(body: &[u8]) -> ReadResult<Request> {
     }
     document(body, |cursor| {
         let start = cursor.at();
-        let (mut definitions, mut after) = (None, None);
+        let (mut definitions, mut after, mut append_key) = (None, None, None);
+        let (mut since_us, mut until_us) = (None, None);
         cursor.object(|key, value| {
             let at = value.at();
             match key {
                 "projections" => once(&mut definitions, at, read_definitions(value)?),
                 "after" if value.null()? => once(&mut after, at, None),
                 "after" => once(&mut after, at, Some(value.u64()?)),
-                _ => unknown(at, "projections, after"),
+                "since" if !value.null()? => once(&mut since_us, at, read_moment(value)?),
+                "until" if !value.null()? => once(&mut until_us, at, read_moment(value)?),
+                "key" if !value.null()? => once(&mut append_key, at, value.string()?.into_owned()),
+                "since" | "until" | "key" => Ok(()),
+                _ => unknown(at, "projections, after, since, until, key"),
             }
         })?;
         let Some(definitions) = definitions else { return missing("projections", start) };
-        Ok(Request { definitions, after: after.flatten() })
+        let times = TimeRange { since_us, until_us };
+        Ok(Request { definitions, after: after.flatten(), times, key: append_key })
     })
+}
+
+/// A date or a time, in µs since 1970 UTC.
+pub(crate) fn read_moment(value: &mut Cursor<'_>) -> ReadResult<u64> {
+    let at = value.at();
+    match parse_rfc3339(&value.string()?) {
+        Some(time_us) => Ok(time_us),
+        None => rule(at, MOMENT_RULE),
+    }
 }
 
 fn read_definitions(value: &mut Cursor<'_>) -> ReadResult<Vec<Definition>> {
