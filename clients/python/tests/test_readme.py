@@ -1,10 +1,13 @@
 """The examples of README.md work as printed."""
 
 import re
+import threading
 import unittest
 from pathlib import Path
 
 from server import URL, fresh_log
+
+from wellspring import LeaseLost, NewEvent, matching
 
 
 class EndOfExample(Exception):
@@ -15,7 +18,7 @@ class Readme(unittest.TestCase):
     def test_its_examples_work_as_printed(self) -> None:
         page = (Path(__file__).parent.parent / "README.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         log, handled, saved = fresh_log(), [], []
 
         def handle(event) -> None:
@@ -35,6 +38,17 @@ class Readme(unittest.TestCase):
         self.assertEqual(types, ["UsernameClaimed", "Subscribed", "Subscribed"])
         self.assertEqual(handled, ["Subscribed", "Subscribed"])
         self.assertEqual([text.split("@")[0] for text in saved], ["2"])
+
+        def release_when_shipped() -> None:
+            next(log.subscribe(matching(["Shipped"])))
+            names["lease"].release()
+
+        names["log"].append([NewEvent("Paid", {"order": 1})])
+        names["cursor"] = "start"
+        threading.Thread(target=release_when_shipped).start()
+        with self.assertRaises(LeaseLost):
+            exec(compile(blocks[3], "README.md", "exec"), names)  # noqa: S102
+        self.assertEqual([event.type for event in log.read(after=3)], ["Paid", "Shipped"])
 
 
 if __name__ == "__main__":

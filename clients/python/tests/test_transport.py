@@ -96,15 +96,18 @@ class Transports(unittest.TestCase):
                 with self.assertRaises(OutcomeUnknown):
                     log.create()
                 self.assertEqual(len(server.requests), 10)
+                with self.assertRaises(OutcomeUnknown):
+                    log.acquire_lease("x", 1)
+                self.assertEqual(len({request.body for request in server.requests[10:]}), 1)
+                self.assertEqual(len(server.requests), 15)
                 for action in (
                     lambda: log.ingest(1),
                     log.drop,
-                    lambda: log.acquire_lease("x", 1),
                     lambda: client.links.delete("a"),
                 ):
                     with self.assertRaises(OutcomeUnknown):
                         action()
-                self.assertEqual(len(server.requests), 14, "what is not safe is sent once")
+                self.assertEqual(len(server.requests), 18, "what is not safe is sent once")
             with FakeServer(in_turn(gateway, json_answer(200, DONE))) as server:
                 log = Client(server.url, retry=QUICK).log("x")
                 self.assertEqual(log.append([NewEvent("A")]).last, 1)

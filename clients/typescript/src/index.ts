@@ -5,11 +5,14 @@ export type {
   AppendOptions,
   Appended,
   BulkAppended,
+  DecideOptions,
   IngestOptions,
   LogInfo,
+  ProjectOptions,
   Projected,
   ReadOptions,
   SubscribeOptions,
+  Time,
 } from "./answers.js";
 export { Client, type ClientOptions } from "./client.js";
 export { Cursor, type Place } from "./cursor.js";
@@ -45,7 +48,7 @@ export {
   unlessChanged,
   unlessExists,
 } from "./events.js";
-export { type Fence, Lease } from "./leases.js";
+export { type Fence, HeldLease, Lease } from "./leases.js";
 export {
   type Link,
   type LinkChange,

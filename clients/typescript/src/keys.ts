@@ -24,7 +24,7 @@ export async function idempotencyKey(
 }
 
 /** A new idempotency key, unique among all clients. */
-async function newKey(): Promise<string> {
+export async function newKey(): Promise<string> {
   const crypto: Crypto = globalThis.crypto ?? (await import(NODE_CRYPTO)).webcrypto;
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -5,8 +5,10 @@ import type {
   AppendOptions,
   Appended,
   BulkAppended,
+  DecideOptions,
   IngestOptions,
   LogInfo,
+  ProjectOptions,
   Projected,
   ReadOptions,
   SubscribeOptions,
@@ -25,12 +27,21 @@ import {
   eventJson,
 } from "./events.js";
 import { LONGEST_BULK_KEY, idempotencyKey } from "./keys.js";
-import { Lease } from "./leases.js";
+import { type HeldLease, Lease, type LeaseCall, acquire, hold } from "./leases.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
 import type { Session } from "./session.js";
 import { Subscription } from "./subscription.js";
 import type { Answer, Transport } from "./transport.js";
-import { historyOf, isBytes, jsonText, member, queryText, segment, texts } from "./wire.js";
+import {
+  historyOf,
+  isBytes,
+  jsonText,
+  member,
+  queryText,
+  segment,
+  texts,
+  timesOf,
+} from "./wire.js";
 
 const PAGE_EVENTS = 1000;
 const DECISIONS: RetryPolicy = { attempts: 100, totalS: 30, firstS: 0.001, longestS: 0.05 };
@@ -256,6 +267,7 @@ export class Log {
     while (left === undefined || left > 0) {
       const sent = {
         query,
+        ...timesOf(options),
         limit: left === undefined ? page : Math.min(page, left),
         ...(after === undefined ? {} : { after }),
         ...(backwards ? { order: "desc" } : {}),
@@ -297,7 +309,12 @@ export class Log {
    * The promise is resolved when the place is known; nothing appended after that is missed.
    */
   async subscribe(query: Query = ALL, options: SubscribeOptions = {}): Promise<Subscription> {
-    const { after = "start", heartbeatTimeoutS = 45, giveUpAfterS } = options;
+    const { after = "start", heartbeatTimeoutS = 45, giveUpAfterS, since, whileHeld } = options;
+    const wanted = {
+      query,
+      ...timesOf(since === undefined ? {} : { since }),
+      ...(whileHeld === undefined ? {} : { fence: whileHeld.fence }),
+    };
     const subscription = new Subscription(
       {
         retry: this.#transport.retry,
@@ -308,9 +325,9 @@ export class Log {
           return after === "start" ? new Cursor(0) : cursorAt(after);
         },
         open: (cursor, controller) =>
-          this.#openStream(query, cursor, heartbeatTimeoutS, controller),
+          this.#openStream(wanted, cursor, heartbeatTimeoutS, controller),
       },
-      { heartbeatTimeoutS, giveUpAfterS },
+      { heartbeatTimeoutS, giveUpAfterS, whileHeld },
     );
     return subscription.begin();
   }
@@ -320,15 +337,30 @@ export class Log {
   /** Folds events on the server, all projections in one read. */
   async project<S extends States = States>(
     projections: Record<string, Projection>,
-    options: { after?: number } = {},
+    options: ProjectOptions = {},
   ): Promise<Projected<S>> {
-    const answer = await this.#read("POST", "/project", { projections, ...options });
+    const { after, key, until } = options;
+    const answer = await this.#read("POST", "/project", {
+      projections,
+      ...timesOf(options),
+      ...(after === undefined ? {} : { after }),
+      ...(key === undefined ? {} : { key: await idempotencyKey(key) }),
+    });
     const found = answer.json();
+    const position = member(found, "position", "number");
+    const guard =
+      until === undefined ? (member(found, "appendCondition", "object") as Condition) : undefined;
     return {
       states: member(found, "states", "object") as S,
-      position: member(found, "position", "number"),
-      condition: member(found, "appendCondition", "object"),
+      position,
+      get condition(): Condition {
+        if (guard === undefined) {
+          throw new RangeError("a projection until some time has no append condition");
+        }
+        return guard;
+      },
       history: historyOf(answer.headers),
+      appended: found.appended === undefined ? undefined : earlier(found.appended, position),
     };
   }
 
@@ -342,20 +374,25 @@ export class Log {
   async decide<S extends States = States>(
     projections: Record<string, Projection>,
     decision: (states: S) => Decided | Promise<Decided>,
-    options: { policy?: RetryPolicy } = {},
+    options: DecideOptions = {},
   ): Promise<Appended | undefined> {
-    const backoff = new Backoff(options.policy ?? DECISIONS);
+    const { key, policy = DECISIONS } = options;
+    const named = key === undefined ? {} : { key };
+    const backoff = new Backoff(policy);
     for (;;) {
-      const known = await this.project<S>(projections);
+      const known = await this.project<S>(projections, named);
+      if (known.appended !== undefined) {
+        return known.appended;
+      }
       const events = [...listed((await decision(known.states)) ?? [])];
       if (events.length === 0) {
         return undefined;
       }
       try {
         const history = known.history ?? this.history;
-        return (await this.#append(events, known.condition, {}, history)) as Appended;
+        return (await this.#append(events, known.condition, named, history)) as Appended;
       } catch (error) {
-        const pauseS = error instanceof ConditionFailed ? backoff.nextPauseS() : undefined;
+        const pauseS = isOvertaken(error, key) ? backoff.nextPauseS() : undefined;
         if (pauseS === undefined) {
           throw error;
         }
@@ -368,20 +405,28 @@ export class Log {
 
   /** Acquires a lease, waiting for it at most `waitS` (60 s); else throws `LeaseHeld`. */
   async acquireLease(name: string, ttlS: number, options: { waitS?: number } = {}): Promise<Lease> {
-    const waitS = options.waitS ?? 0;
-    const sent = {
-      ttl_ms: Math.round(ttlS * 1000),
-      ...(waitS > 0 ? { wait_ms: Math.round(waitS * 1000) } : {}),
-    };
-    const path = `/leases/${segment(name, "the name of a lease")}`;
-    const timeoutS = this.#transport.timeoutS + waitS;
-    const answer = await this.#change("POST", path, jsonText(sent), undefined, { timeoutS });
-    return new Lease(path, answer.json(), async (method, leasePath, body) => {
-      const text = body === undefined ? undefined : jsonText(body);
-      const isSafe = method === "PUT";
-      return (await this.#change(method, leasePath, text, undefined, { isSafe })).json();
-    });
+    return new Lease(await acquire(this.#leaseCall, leasePath(name), ttlS, options.waitS ?? 0));
   }
+
+  /**
+   * Acquires a lease that renews itself; waits for it, or at most `waitS`.
+   *
+   * `await using` releases it at the end. If it cannot be renewed in time it is lost: its
+   * subscriptions throw `LeaseLost`, and so do fenced appends.
+   */
+  async holdLease(
+    name: string,
+    options: { ttlS?: number; waitS?: number } = {},
+  ): Promise<HeldLease> {
+    return hold(this.#leaseCall, leasePath(name), options.ttlS ?? 15, options.waitS);
+  }
+
+  readonly #leaseCall: LeaseCall = async (method, path, body, times = {}) => {
+    const text = body === undefined ? undefined : jsonText(body);
+    const isSafe = method !== "DELETE" && times.limitS === undefined;
+    const timeoutS = times.limitS ?? this.#transport.timeoutS + (times.waitS ?? 0);
+    return (await this.#change(method, path, text, undefined, { isSafe, timeoutS })).json();
+  };
 
   // Requests
 
@@ -451,7 +496,7 @@ export class Log {
   }
 
   async #openStream(
-    query: Query,
+    wanted: Record<string, unknown>,
     after: Cursor,
     timeoutS: number,
     controller: AbortController,
@@ -459,7 +504,7 @@ export class Log {
     const request = {
       method: "POST",
       path: `${this.#path}/query`,
-      body: jsonText({ query, after: after.position }),
+      body: jsonText({ ...wanted, after: after.position }),
       headers: {
         // No freshness is asked for: own writes will come. A server that has lost them since must
         // say that its log is behind `after`, instead of being waited for.
@@ -478,4 +523,23 @@ export class Log {
     }
     return response.body as ReadableStream<Uint8Array>;
   }
+}
+
+function leasePath(name: string): string {
+  return `/leases/${segment(name, "the name of a lease")}`;
+}
+
+/** What an earlier request with the same key has appended. */
+function earlier(found: Json, position: number): Appended {
+  const [first, last] = [member(found, "first", "number"), member(found, "last", "number")];
+  return { first, last, head: Math.max(position, last), replayed: true };
+}
+
+/** Whether another writer got there first; of two with the same key the later finds the earlier. */
+function isOvertaken(error: unknown, key: string | undefined): boolean {
+  const isLate =
+    key !== undefined &&
+    error instanceof WellspringError &&
+    error.type === "idempotency-key-reused";
+  return isLate || error instanceof ConditionFailed;
 }

@@ -6,9 +6,11 @@ import {
   ServerFault,
   Unavailable,
   WellspringError,
+  errorOf,
   isTemporary,
 } from "./errors.js";
 import { Event, type Json } from "./events.js";
+import { HeldLease, type Lease } from "./leases.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
 import { type Message, SseParser } from "./sse.js";
 
@@ -26,6 +28,7 @@ export interface StreamSource {
 export interface SubscriptionLimits {
   heartbeatTimeoutS: number;
   giveUpAfterS: number | undefined;
+  whileHeld: Lease | undefined;
 }
 
 interface Connection {
@@ -44,6 +47,7 @@ interface Connection {
 export class Subscription implements AsyncIterableIterator<Event> {
   readonly #source: StreamSource;
   readonly #limits: SubscriptionLimits;
+  readonly #leaseEnd: AbortSignal | undefined;
   readonly #closed = new AbortController();
   #cursor: Cursor | undefined;
   #connection: Connection | undefined;
@@ -55,6 +59,7 @@ export class Subscription implements AsyncIterableIterator<Event> {
   constructor(source: StreamSource, limits: SubscriptionLimits) {
     this.#source = source;
     this.#limits = limits;
+    this.#leaseEnd = limits.whileHeld instanceof HeldLease ? limits.whileHeld.signal : undefined;
     this.#backoff = this.#newBackoff();
   }
 
@@ -73,8 +78,8 @@ export class Subscription implements AsyncIterableIterator<Event> {
   /**
    * The next event.
    *
-   * Throws `AnotherHistory` if the log is not the one the cursor belongs to, and whatever else a
-   * retry does not mend.
+   * Throws `AnotherHistory` if the log is not the one the cursor belongs to, `LeaseLost` if the
+   * lease has ended that must be held, and whatever else a retry does not mend.
    */
   next(): Promise<IteratorResult<Event, undefined>> {
     // Calls that overlap take turns: each event is handed out once, in order.
@@ -102,6 +107,7 @@ export class Subscription implements AsyncIterableIterator<Event> {
 
   async #next(): Promise<IteratorResult<Event, undefined>> {
     while (!this.#closed.signal.aborted) {
+      this.#checkLease();
       const message = this.#arrived.shift();
       if (message !== undefined) {
         const event = this.#takeOrEnd(message);
@@ -119,6 +125,7 @@ export class Subscription implements AsyncIterableIterator<Event> {
         if (this.#closed.signal.aborted) {
           break;
         }
+        this.#checkLease();
         if (!(error instanceof WellspringError) || !isTemporary(error)) {
           throw error;
         }
@@ -129,11 +136,21 @@ export class Subscription implements AsyncIterableIterator<Event> {
     return { done: true, value: undefined };
   }
 
+  #checkLease(): void {
+    const lost = this.#limits.whileHeld?.lost;
+    if (lost !== undefined) {
+      this.#disconnect();
+      throw lost;
+    }
+  }
+
   /** Waits for the next bytes; connects first if need be. */
   async #receive(): Promise<void> {
     const connection = (this.#connection ??= await this.#connect());
     const { reader, controller, parser } = connection;
-    const timer = setTimeout(() => controller.abort(), this.#limits.heartbeatTimeoutS * 1000);
+    const abort = (): void => controller.abort();
+    const timer = setTimeout(abort, this.#limits.heartbeatTimeoutS * 1000);
+    this.#leaseEnd?.addEventListener("abort", abort);
     let piece: ReadableStreamReadResult<Uint8Array>;
     try {
       piece = await reader.read();
@@ -141,6 +158,7 @@ export class Subscription implements AsyncIterableIterator<Event> {
       throw new Unavailable(`the stream was lost (${String(cause)})`, { cause });
     } finally {
       clearTimeout(timer);
+      this.#leaseEnd?.removeEventListener("abort", abort);
     }
     if (piece.done) {
       throw new Unavailable("the server has ended the stream");
@@ -156,12 +174,14 @@ export class Subscription implements AsyncIterableIterator<Event> {
     const controller = new AbortController();
     const close = (): void => controller.abort();
     this.#closed.signal.addEventListener("abort", close);
+    this.#leaseEnd?.addEventListener("abort", close);
     try {
       const body = await this.#source.open(await this.#start(), controller);
       const openedMs = performance.now();
       return { reader: body.getReader(), controller, parser: new SseParser(), openedMs };
     } finally {
       this.#closed.signal.removeEventListener("abort", close);
+      this.#leaseEnd?.removeEventListener("abort", close);
     }
   }
 
@@ -181,6 +201,9 @@ export class Subscription implements AsyncIterableIterator<Event> {
 
   /** Moves the cursor; returns the event, if the message is one. */
   #take(message: Message): Event | undefined {
+    if (message.event === "problem") {
+      throw errorOf(409, new Headers(), message.data, false);
+    }
     let reached: Cursor;
     let found: Json;
     try {

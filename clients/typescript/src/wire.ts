@@ -1,5 +1,6 @@
 /** JSON, paths and headers: what is sent is checked before, what arrives is checked after. */
 
+import type { Time } from "./answers.js";
 import { ServerFault } from "./errors.js";
 import type { Json } from "./events.js";
 
@@ -72,6 +73,14 @@ function isEmptyInstance(value: object): boolean {
   // A plain object of another realm has that realm's prototype.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   return !isPlain && Object.keys(value).length === 0;
+}
+
+/** The times of a read, as it is sent. */
+export function timesOf(options: { since?: Time; until?: Time }): Record<string, string> {
+  const text = (time: Time): string => (typeof time === "string" ? time : time.toISOString());
+  const given = Object.entries({ since: options.since, until: options.until });
+  const named = given.flatMap(([name, time]) => (time === undefined ? [] : [[name, text(time)]]));
+  return Object.fromEntries(named);
 }
 
 /** Whether data are bytes. */

@@ -95,11 +95,13 @@ test("an answer of a gateway leaves a change in doubt", async () => {
       assert.equal(fake.requests.length, 5);
       await assert.rejects(log.create(), OutcomeUnknown);
       assert.equal(fake.requests.length, 10);
+      await assert.rejects(log.acquireLease("x", 1), OutcomeUnknown);
+      assert.equal(new Set(fake.requests.slice(10).map(({ body }) => body)).size, 1);
+      assert.equal(fake.requests.length, 15);
       await assert.rejects(log.ingest(1), OutcomeUnknown);
       await assert.rejects(log.drop(), OutcomeUnknown);
-      await assert.rejects(log.acquireLease("x", 1), OutcomeUnknown);
       await assert.rejects(client.links.delete("a"), OutcomeUnknown);
-      assert.equal(fake.requests.length, 14, "what is not safe is sent once");
+      assert.equal(fake.requests.length, 18, "what is not safe is sent once");
     });
     await withFake(inTurn(gateway, jsonAnswer(200, DONE)), async (fake) => {
       const log = new Client(fake.url, { retry: QUICK }).log("x");

@@ -41,7 +41,7 @@ from .events import (
     unless_changed,
     unless_exists,
 )
-from .leases import Fence, Lease
+from .leases import Fence, HeldLease, Lease
 from .links import Link, LinkDetails, Links, LinkStats
 from .log import Log
 from .retry import NO_RETRY, RetryPolicy
@@ -62,6 +62,7 @@ __all__ = [
     "Event",
     "Fence",
     "Forbidden",
+    "HeldLease",
     "Invalid",
     "Json",
     "Lease",

@@ -43,8 +43,22 @@ class Projected:
 
     states: dict[str, Any]
     position: int
-    condition: Condition
+    guard: Condition | None
+    """The condition; None if only events until some time were asked for."""
     history: str | None = None
+    appended: Appended | None = None
+    """What the caller has appended under the `key` that was given."""
+
+    @property
+    def condition(self) -> Condition:
+        """What `Log.append` takes as its condition.
+
+        Raises ValueError if only events until some time were asked for: what has come since may
+        matter to a decision.
+        """
+        if self.guard is None:
+            raise ValueError("a projection until some time has no append condition")
+        return self.guard
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import operator
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import (
     Any,
     Callable,
     Literal,
+    Union,
     overload,
 )
 
@@ -31,7 +33,7 @@ from .events import (
     texts,
 )
 from .forks import on_fork
-from .leases import Fence, Lease
+from .leases import Fence, HeldLease, Lease, acquire, hold
 from .retry import Backoff, RetryPolicy
 from .subscription import Subscription
 from .transport import Answer, Request, Stream, Transport
@@ -44,7 +46,11 @@ from .wire import (
     position_of,
     query_text,
     segment,
+    time_text,
 )
+
+Time = Union[datetime.datetime, str]
+"""A moment: with a time zone, or as RFC 3339 writes it; a date alone is midnight in UTC."""
 
 _BULK_LINES = 10_000
 _BULK_BYTES = 8 << 20
@@ -261,6 +267,8 @@ class Log:
         query: Query = ALL,
         *,
         after: Place | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         limit: int | None = None,
         backwards: bool = False,
         page: int = _PAGE_EVENTS,
@@ -269,14 +277,16 @@ class Log:
 
         `after` is exclusive and follows the direction: backwards, it means before. A cursor is
         checked: if the log has another history, or is not that long, `AnotherHistory` is raised.
+        `since` (inclusive) and `until` (exclusive) are times of recording.
         """
+        times = _times(since, until)
         place = None if after is None else cursor_at(after)
         history = place.history if place is not None else None
         position = None if place is None else place.position
         left = limit
         while left is None or left > 0:
             size = page if left is None else min(page, left)
-            wanted: dict[str, Any] = {"query": query, "limit": size}
+            wanted: dict[str, Any] = {"query": query, "limit": size, **times}
             if position is not None:
                 wanted["after"] = position
             if backwards:
@@ -308,6 +318,8 @@ class Log:
         query: Query = ALL,
         *,
         after: Place | Literal["start", "end"] = "start",
+        since: Time | None = None,
+        while_held: Lease | None = None,
         heartbeat_timeout_s: float = 45.0,
         give_up_after_s: float | None = None,
     ) -> Subscription:
@@ -315,37 +327,56 @@ class Log:
 
         A connection without a sign of life for `heartbeat_timeout_s` is replaced; the server
         sends one every 15 s by default. Without `give_up_after_s` it tries for ever to reconnect.
+        With `since` nothing is handed out that was recorded before. With `while_held` it raises
+        `LeaseLost` when the lease ends, also if the server cannot be reached.
         """
         if after == "end":
             place = self.head()
         else:
             place = Cursor(0) if after == "start" else cursor_at(after)
-        return Subscription(self, query, place, heartbeat_timeout_s, give_up_after_s)
+        begins = None if since is None else time_text(since, "since")
+        return Subscription(
+            self, query, place, heartbeat_timeout_s, give_up_after_s, begins, while_held
+        )
 
     # Deciding
 
     def project(
-        self, projections: Mapping[str, Projection], *, after: int | None = None
+        self,
+        projections: Mapping[str, Projection],
+        *,
+        after: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        key: str | None = None,
     ) -> Projected:
-        """Folds events on the server, all projections in one read."""
-        wanted: dict[str, Any] = {"projections": dict(projections)}
+        """Folds events on the server, all projections in one read.
+
+        `since` (inclusive) and `until` (exclusive) are times of recording; until some time, there
+        is no condition. If something was appended under the `key`, the answer's `appended` is it.
+        """
+        wanted: dict[str, Any] = {"projections": dict(projections), **_times(since, until)}
         if after is not None:
             wanted["after"] = after
+        if key is not None:
+            wanted["key"] = idempotency_key(key)
         answer = self._read("POST", "/project", json_bytes(wanted))
         found = answer.json()
-        condition: Any = member(found, "appendCondition", dict)
-        return Projected(
-            states=member(found, "states", dict),
-            position=member(found, "position", int),
-            condition=condition,
-            history=history_of(answer.headers),
-        )
+        position = member(found, "position", int)
+        guard: Any = None if until is not None else member(found, "appendCondition", dict)
+        appended = found.get("appended")
+        if appended is not None:
+            first, last = (member(appended, name, int) for name in ("first", "last"))
+            appended = Appended(first, last, max(position, last), True)
+        states = member(found, "states", dict)
+        return Projected(states, position, guard, history_of(answer.headers), appended)
 
     def decide(
         self,
         projections: Mapping[str, Projection],
         decision: Callable[[dict[str, Any]], Iterable[NewEvent] | None],
         *,
+        key: str | None = None,
         policy: RetryPolicy = _DECISIONS,
     ) -> Appended | None:
         """Projects, lets `decision(states)` return events, appends them under the condition.
@@ -353,20 +384,28 @@ class Log:
         If another writer got there first, all of it is repeated on the new states, so `decision`
         must have no effects of its own. Returns None if there are no events to append. Raises
         what `decision` raises, and `ConditionFailed` if others were always faster.
+
+        `key` names the request: a form that is sent twice gets the first answer, with `replayed`,
+        and is not decided again, whichever process had it first.
         """
         backoff = Backoff(policy)
         while True:
-            known = self.project(projections)
+            known = self.project(projections, key=key)
+            if known.appended is not None:
+                return known.appended
             events = list(listed(decision(known.states) or ()))
             if not events:
                 return None
             try:
                 history = known.history or self.history
-                done = self._append(events, known.condition, None, None, "durable", history)
+                done = self._append(events, known.condition, key, None, "durable", history)
                 assert isinstance(done, Appended)
                 return done
-            except ConditionFailed:
-                pause_s = backoff.next_pause_s()
+            except WellspringError as error:
+                # Of two requests with the key the later finds what the earlier has appended.
+                is_late = key is not None and error.type == "idempotency-key-reused"
+                again = is_late or isinstance(error, ConditionFailed)
+                pause_s = backoff.next_pause_s() if again else None
                 if pause_s is None:
                     raise
                 time.sleep(pause_s)
@@ -375,13 +414,17 @@ class Log:
 
     def acquire_lease(self, name: str, ttl_s: float, *, wait_s: float = 0.0) -> Lease:
         """Acquires a lease, waiting for it at most `wait_s` (60 s); else raises `LeaseHeld`."""
-        sent: dict[str, Any] = {"ttl_ms": round(ttl_s * 1000)}
-        if wait_s:
-            sent["wait_ms"] = round(wait_s * 1000)
-        path = "/leases/" + segment(name, "the name of a lease")
-        timeout_s = self._transport.timeout_s + wait_s
-        answer = self._change("POST", path, json_bytes(sent), timeout_s=timeout_s)
-        return Lease(self, path, answer.json())
+        return Lease(*acquire(self, name, ttl_s, wait_s))
+
+    def hold_lease(
+        self, name: str, ttl_s: float = 15.0, *, wait_s: float | None = None
+    ) -> HeldLease:
+        """Acquires a lease that renews itself; waits for it, or at most `wait_s`.
+
+        As a context manager it is released at the end. If it cannot be renewed in time it is lost:
+        its subscriptions raise `LeaseLost`, and so do fenced appends.
+        """
+        return hold(self, name, ttl_s, wait_s)
 
     # Requests
 
@@ -442,7 +485,14 @@ class Log:
         self._learn(answer.headers, None)
         return answer
 
-    def _open_stream(self, query: Query, after: Cursor, timeout_s: float) -> Stream:
+    def _open_stream(
+        self,
+        query: Query,
+        after: Cursor,
+        timeout_s: float,
+        since: str | None,
+        fence: Fence | None,
+    ) -> Stream:
         # No freshness is asked for: own writes will come. A server that has lost them since must
         # say that its log is behind `after`, instead of being waited for.
         headers = {
@@ -450,7 +500,10 @@ class Log:
             "Accept": "text/event-stream",
             "Content-Type": "application/json",
         }
-        body = json_bytes({"query": query, "after": after.position})
+        sent: dict[str, Any] = {"query": query, "after": after.position, **_times(since, None)}
+        if fence is not None:
+            sent["fence"] = fence
+        body = json_bytes(sent)
         request = Request("POST", self._path + "/query", body, headers, timeout_s=timeout_s)
         stream = self._transport.open(request)
         try:
@@ -477,6 +530,11 @@ class Log:
     def _has_written(self, position: int) -> None:
         with self._lock:
             self._known.seen = max(self._known.seen, position)
+
+
+def _times(since: Time | None, until: Time | None) -> dict[str, str]:
+    given = (("since", since), ("until", until))
+    return {name: time_text(time, name) for name, time in given if time is not None}
 
 
 def _bulk_bodies(events: Iterable[NewEvent]) -> Iterator[Any]:

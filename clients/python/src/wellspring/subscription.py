@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .cursor import Cursor
-from .errors import AnotherHistory, ServerFault, Unavailable, WellspringError, is_temporary
+from .errors import (
+    AnotherHistory,
+    ServerFault,
+    Unavailable,
+    WellspringError,
+    error_of,
+    is_temporary,
+)
 from .events import Event, Query
 from .forks import on_fork
+from .leases import HeldLease, Lease
 from .retry import Backoff, RetryPolicy
 from .sse import Message, SseParser
 from .transport import Stream
@@ -38,12 +46,16 @@ class Subscription(Iterator[Event]):
         after: Cursor,
         heartbeat_timeout_s: float,
         give_up_after_s: float | None,
+        since: str | None = None,
+        while_held: Lease | None = None,
     ) -> None:
         self._log = log
         self._query = query
         self._cursor = after
         self._heartbeat_timeout_s = heartbeat_timeout_s
         self._give_up_after_s = give_up_after_s
+        self._since = since
+        self._lease = while_held
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._stream: Stream | None = None
@@ -53,6 +65,8 @@ class Subscription(Iterator[Event]):
         self._last_sign_of_life_s = time.monotonic()
         self._backoff = self._new_backoff()
         on_fork(self)
+        if isinstance(while_held, HeldLease):
+            while_held._ends(self)
 
     def _after_fork(self) -> None:
         # The child reads on by itself, on a connection of its own.
@@ -74,16 +88,18 @@ class Subscription(Iterator[Event]):
     def __next__(self) -> Event:
         """The next event.
 
-        Raises `AnotherHistory` if the log is not the one the cursor belongs to, and whatever else
-        a retry does not mend.
+        Raises `AnotherHistory` if the log is not the one the cursor belongs to, `LeaseLost` if the
+        lease has ended that must be held, and whatever else a retry does not mend.
         """
         while not self._closed.is_set():
+            self._check_lease()
             while self._arrived:
                 try:
                     event = self._take(self._arrived.popleft())
                 except WellspringError:
                     self._disconnect()
                     raise
+                self._check_lease()
                 if event is not None:
                     self._backoff = self._new_backoff()
                     return event
@@ -93,6 +109,7 @@ class Subscription(Iterator[Event]):
                 self._disconnect()
                 if self._closed.is_set():
                     break
+                self._check_lease()
                 if not is_temporary(error):
                     raise
                 self._pause(error)
@@ -102,9 +119,18 @@ class Subscription(Iterator[Event]):
     def close(self) -> None:
         """Ends the subscription."""
         self._closed.set()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Ends the wait for the next bytes."""
         with self._lock:
             if self._stream is not None:
                 self._stream.interrupt()
+
+    def _check_lease(self) -> None:
+        if self._lease is not None and not self._lease.is_held:
+            self._disconnect()
+            self._lease.check()
 
     def __enter__(self) -> Subscription:
         return self
@@ -117,12 +143,15 @@ class Subscription(Iterator[Event]):
         """Waits for the next bytes; connects first if need be."""
         stream = self._stream
         if stream is None:
-            stream = self._log._open_stream(self._query, self._cursor, self._heartbeat_timeout_s)
+            fence = None if self._lease is None else self._lease.fence
+            stream = self._log._open_stream(
+                self._query, self._cursor, self._heartbeat_timeout_s, self._since, fence
+            )
             self._parser = SseParser()
             self._opened_s = time.monotonic()
             with self._lock:
                 self._stream = stream
-            if self._closed.is_set():
+            if self._closed.is_set() or (self._lease is not None and not self._lease.is_held):
                 return
         piece = stream.next_piece()
         if not piece:
@@ -134,6 +163,8 @@ class Subscription(Iterator[Event]):
 
     def _take(self, message: Message) -> Event | None:
         """Moves the cursor; returns the event, if the message is one."""
+        if message.event == "problem":
+            raise error_of(409, {}, message.data.encode(), False)
         try:
             reached = Cursor.parse(message.id or "")
             found = json_value(message.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import json
 import re
@@ -60,6 +61,15 @@ def query_text(terms: Iterable[tuple[str, Any]]) -> str:
     """The query of a URL, with its question mark; empty without terms."""
     encoded = [(name, utf8(str(value))) for name, value in terms]
     return "?" + urllib.parse.urlencode(encoded) if encoded else ""
+
+
+def time_text(time: datetime.datetime | str, what: str) -> str:
+    """A time as RFC 3339 has it; raises ValueError for one without a zone."""
+    if isinstance(time, str):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{what} has no time zone: give it one, as datetime.timezone.utc")
+    return time.isoformat()
 
 
 def header_value(text: str, what: str) -> str:
