@@ -48,13 +48,10 @@ def main() -> int:
         deny = tomllib.load(file)
     allowed = set(deny["licenses"]["allow"])
     banned = {entry["crate"] for entry in deny["bans"]["deny"]}
-    packages = {}
-    for workspace in [".", "loadtest"]:
-        command = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features", "--manifest-path",
-                   f"{workspace}/Cargo.toml"]
-        packages |= {package["id"]: package for package in json.loads(subprocess.check_output(command))["packages"]}
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features"]
+    packages = json.loads(subprocess.check_output(command))["packages"]
     faults = []
-    for package in packages.values():
+    for package in packages:
         name, licence = package["name"], package["license"]
         if not licence or not allowed_by(licence, allowed):
             faults.append(f"{name} {package['version']}: licence {licence!r} is not allowed")

@@ -81,18 +81,15 @@ def main():
     print(f"{product.total():8} {code.total():8} {tests.total():8}  all")
     if revision:
         return
-    for manifest in ("Cargo.toml", "loadtest/Cargo.toml"):
-        if os.path.exists(os.path.join(ROOT, manifest)):
-            tree = run("cargo", "tree", "--manifest-path", manifest, "--locked", "-e", "normal", "--prefix", "none",
-                       *(["-p", "wellspring-server"] if manifest == "Cargo.toml" else []))
-            packages = {line.removesuffix(" (*)") for line in tree.splitlines() if line}
-            print(f"{len(packages):8} packages in the default program of {manifest}")
-    for folder in ("target", "loadtest/target"):
-        for profile in ("release", "quick"):
-            for name in ("wellspring", "wellspring-bench"):
-                program = os.path.join(ROOT, folder, profile, name)
-                if os.path.exists(program):
-                    print(f"{os.path.getsize(program) / 1e6:8.1f} MB  {folder}/{profile}/{name}")
+    for package in ("wellspring-server", "wellspring-bench"):
+        tree = run("cargo", "tree", "--locked", "-e", "normal", "--prefix", "none", "-p", package)
+        packages = {line.removesuffix(" (*)") for line in tree.splitlines() if line}
+        print(f"{len(packages):8} packages in the default program of {package}")
+    for profile in ("release", "quick"):
+        for name in ("wellspring", "wellspring-bench"):
+            program = os.path.join(ROOT, "target", profile, name)
+            if os.path.exists(program):
+                print(f"{os.path.getsize(program) / 1e6:8.1f} MB  target/{profile}/{name}")
 
 
 main()

@@ -4,15 +4,16 @@
 # Environment: COMPARISONS (100), PAIRS runs of each side (10), TURN length of a run (200ms).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-(cd loadtest && CARGO_TARGET_DIR=target cargo build --release --quiet --locked -p wellspring-bench &&
-    CARGO_TARGET_DIR=target cargo build --release --quiet --locked -p wellspring-load --example null_server)
+export CARGO_TARGET_DIR=target
+cargo build --release --quiet --locked -p wellspring-bench
+cargo build --release --quiet --locked -p wellspring-load --example null_server
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-taskset -c 0 loadtest/target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
+taskset -c 0 target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
 sleep 0.5
 stem=bench/results/load-aa-$(date +%Y%m%d-%H%M%S)
-BENCH=$PWD/loadtest/target/release/wellspring-bench URL=http://127.0.0.1:$port/ OUT=$stem.jsonl python3 - <<'PY' | tee "$stem.md"
+BENCH=$PWD/target/release/wellspring-bench URL=http://127.0.0.1:$port/ OUT=$stem.jsonl python3 - <<'PY' | tee "$stem.md"
 import json, os, subprocess
 
 bench, url = os.environ["BENCH"], os.environ["URL"]

@@ -10,11 +10,12 @@ for tool in wrk h2load; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: apt-get install wrk nghttp2-client" >&2; exit 1; }
 done
 [ "$(nproc)" -ge 2 ] || { echo "needs two cores: one for the client, one for the server" >&2; exit 1; }
-(cd loadtest && CARGO_TARGET_DIR=target cargo build --release --quiet --locked -p wellspring-bench &&
-    CARGO_TARGET_DIR=target cargo build --release --quiet --locked -p wellspring-load --example null_server)
-bench=$PWD/loadtest/target/release/wellspring-bench
+export CARGO_TARGET_DIR=target
+cargo build --release --quiet --locked -p wellspring-bench
+cargo build --release --quiet --locked -p wellspring-load --example null_server
+bench=$PWD/target/release/wellspring-bench
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-taskset -c 0 loadtest/target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
+taskset -c 0 target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
 sleep 0.5

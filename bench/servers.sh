@@ -18,7 +18,7 @@ fi
 [ -n "${plain:-}" ] || CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1} cargo build --release --quiet
 wsbench=$PWD/target/release/wsbench
 # Where `wellspring bench` finds the load tester.
-PATH=$(realpath -m ../loadtest/target/release):$PATH
+PATH=$(realpath -m ../target/release):$PATH
 wellspring=${WELLSPRING_BIN:-$PWD/../target/release/wellspring}
 cache=${BENCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/wellspring-bench}
 umadb=$cache/umadb-venv/bin/umadb

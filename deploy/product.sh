@@ -15,11 +15,10 @@ export SOURCE_DATE_EPOCH
 fail() { printf '%s: %s\n' "$(basename "$0")" "$1" >&2; exit "${2:-1}"; }
 needs() { for command; do command -v "$command" >/dev/null || fail "$command is missing"; done; }
 
-# The load tester that belongs to a program: LOAD_TESTER names it, else it lies beside the program or was built last.
+# The load tester that belongs to a program: LOAD_TESTER names it, else it lies beside the program.
 load_tester_of() {
     local found=${LOAD_TESTER:-$(dirname "$1")/wellspring-bench}
-    [ -x "$found" ] || found=$(ls -t loadtest/target/*/wellspring-bench 2>/dev/null | head -1)
-    [ -x "$found" ] || fail "no wellspring-bench beside $1: build it in loadtest/, or name it by LOAD_TESTER" 66
+    [ -x "$found" ] || fail "no wellspring-bench beside $1: build it (-p wellspring-bench), or name it by LOAD_TESTER" 66
     echo "$found"
 }
 

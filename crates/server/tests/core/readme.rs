@@ -38,7 +38,7 @@ wellspring() {
     case " $* " in
     *" -f "* | *" -f") timeout 3 "$PROGRAM" "$@" || [ $? = 124 ] ;;
     " user add "* | " login "*) "$PROGRAM" "$@" --password-file password ;;
-    " bench "*) [ -z "$BENCH" ] || PATH=$BENCH "$PROGRAM" "$@" -z 300ms -q ;;
+    " bench "*) [ -z "$BENCH" ] || "$PROGRAM" "$@" -z 300ms -q ;;
     *) "$PROGRAM" "$@" ;;
     esac
 }
@@ -52,7 +52,7 @@ pub(super) fn run(folder: &Path, server: &Server, commands: &str) -> Output {
         .args(["-c", &format!("{HANDS}{commands}")])
         .current_dir(folder)
         .env("PROGRAM", env!("CARGO_BIN_EXE_wellspring"))
-        .env("BENCH", load_tester::search_path().unwrap_or_default())
+        .env("BENCH", if load_tester::bench().is_some() { "found" } else { "" })
         .env("WELLSPRING_URL", server.url())
         .env("XDG_STATE_HOME", folder)
         .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python/src"))

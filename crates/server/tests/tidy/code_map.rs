@@ -45,11 +45,8 @@ const FOLDERS: &[(&str, &str)] = &[
     ),
     ("docs", "The manual, the decisions, and pages for developers."),
     ("examples", "The seven DCB examples, a consumer, and a face in one file."),
-    ("fuzz", "A fuzz target for every parser, in a workspace of its own."),
-    (
-        "loadtest",
-        "The load tester, in a workspace of its own: it knows HTTP and nothing of the server.",
-    ),
+    ("fuzz", "A fuzz target for every parser; `fuzz/run` builds and runs them."),
+    ("loadtest", "The load tester, which knows HTTP and nothing of the server."),
     ("scenarios", "Ready-made load for `wellspring bench scenario`."),
     ("sim", "The simulator: seeded histories of several nodes, with faults and planted bugs."),
     ("test-servers", "Scripts that start PostgreSQL, Kafka and an S3 server for tests."),
