@@ -1,6 +1,7 @@
 //! Memory bounds of a request's states, and the error for exceeding one.
 
 use super::sort_key::MAX_DEPTH;
+use super::value_path::ValuePath;
 use wellspring_json::{Fault, FaultKind};
 use wellspring_types::Position;
 
@@ -17,12 +18,80 @@ pub(super) struct Bounds<'a> {
     pub(super) memory: &'a mut usize,
     /// Groups left for this projection.
     pub(super) groups: &'a mut usize,
-    /// Values of the wrong type that were passed over.
-    pub(super) ignored: &'a mut u64,
+    /// Events without a usable value.
+    pub(super) passed_over: &'a mut PassedOver,
 }
 
-/// The bound that was exceeded. From then on the state lacks an event, so no answer may be given.
+/// What is done about an event without a value that a reducer can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// It is counted.
+    PassOver,
+    /// It is an error.
+    Refuse,
+}
+
+/// The events of a projection without a usable value.
+#[derive(Debug, Clone)]
+pub(super) struct PassedOver {
+    pub(super) strictness: Strictness,
+    /// How many there are.
+    pub(super) events: u64,
+    /// The first of them; 0: there is none.
+    pub(super) first: Position,
+    last: Position,
+}
+
+impl PassedOver {
+    pub(super) fn new(strictness: Strictness) -> PassedOver {
+        PassedOver { strictness, events: 0, first: 0, last: 0 }
+    }
+
+    /// Counts an event once, however many of its groups have no value.
+    fn note(&mut self, position: Position) {
+        if self.last != position {
+            self.events += 1;
+            self.last = position;
+        }
+        if self.first == 0 {
+            self.first = position;
+        }
+    }
+}
+
+/// What stands where a reducer looks for its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// The data is not JSON.
+    NotJson,
+    Nothing,
+    Null,
+    Boolean,
+    Text,
+    Array,
+    Object,
+    /// Text that is not Unicode, or a number that no group can be named by.
+    Unreadable,
+}
+
+impl Unusable {
+    fn name(self) -> &'static str {
+        match self {
+            Unusable::NotJson => "data that is not JSON",
+            Unusable::Nothing => "no value",
+            Unusable::Null => "null",
+            Unusable::Boolean => "a boolean",
+            Unusable::Text => "text",
+            Unusable::Array => "a list",
+            Unusable::Object => "an object",
+            Unusable::Unreadable => "text that is not Unicode",
+        }
+    }
+}
+
+/// Why a projection ends without an answer: a bound was exceeded, or a strict one found no value.
+/// From then on the state lacks an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Overrun {
     Memory,
     Groups,
@@ -30,6 +99,12 @@ pub(super) enum Overrun {
     Depth,
     /// A sum exceeded the range of floating point with this event; 0: before any.
     Range(Position),
+    /// This event has no usable value at these pointers, and the projection is strict.
+    Unusable {
+        position: Position,
+        pointers: String,
+        found: Unusable,
+    },
 }
 
 impl Bounds<'_> {
@@ -39,10 +114,22 @@ impl Bounds<'_> {
         Ok(())
     }
 
-    /// Counts a value of the wrong type.
-    pub(super) fn ignore(&mut self) -> Result<(), Overrun> {
-        *self.ignored += 1;
-        Ok(())
+    /// Counts an event without a usable value.
+    pub(super) fn pass_over(
+        &mut self,
+        position: Position,
+        path: &ValuePath,
+        found: Unusable,
+    ) -> Result<(), Overrun> {
+        match self.passed_over.strictness {
+            Strictness::PassOver => {
+                self.passed_over.note(position);
+                Ok(())
+            }
+            Strictness::Refuse => {
+                Err(Overrun::Unusable { position, pointers: path.to_string(), found })
+            }
+        }
     }
 
     /// Takes one more group with a key of `bytes`.
@@ -83,6 +170,15 @@ impl Overrun {
                 };
                 let what = format!(
                     "produces a sum beyond the range of floating point (±1.8e308) from {from}"
+                );
+                return Fault::of(field, 0, FaultKind::Rule(what));
+            }
+            Overrun::Unusable { position, pointers, found } => {
+                let what = format!(
+                    "finds {} at {pointers} in the event at position {position}, and the \
+                     projection is strict; add a pointer to where that event has the value, narrow \
+                     the query, or leave out strict",
+                    found.name()
                 );
                 return Fault::of(field, 0, FaultKind::Rule(what));
             }

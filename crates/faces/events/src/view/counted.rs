@@ -59,8 +59,8 @@ impl Projections {
     pub fn take_counts(&mut self, counts: Vec<CountAnswer>) -> Result<(), NeedsFold> {
         assert_eq!(counts.len(), self.running.len(), "one answer for each request");
         for (projection, counted) in self.running.iter_mut().zip(counts) {
-            let Projection { state, groups, ignored, .. } = projection;
-            let mut bounds = Bounds { memory: &mut self.memory, groups, ignored };
+            let Projection { state, groups, passed_over, .. } = projection;
+            let mut bounds = Bounds { memory: &mut self.memory, groups, passed_over };
             match (state, counted) {
                 (state @ State::Total { .. }, CountAnswer::Together(count)) => add(state, count)?,
                 (State::Groups(states), CountAnswer::ByTag(counts)) => {
@@ -85,7 +85,7 @@ impl Projection {
         let query = &self.definition.query;
         let grouping = match &self.definition.reducer {
             Reducer::Count => Grouping::Together,
-            Reducer::Group { by: GroupBy::Tag(key), inner }
+            Reducer::Group { by: GroupBy::Tag(key), inner, .. }
                 if **inner == Reducer::Count && query.items.len() <= MAX_GROUPED_ITEMS =>
             {
                 Grouping::ByTagKey(key)

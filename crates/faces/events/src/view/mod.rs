@@ -24,18 +24,21 @@
 
 mod bounds;
 mod counted;
+mod group_listing;
 mod json;
 mod number;
 mod reducer;
 mod request;
 mod sort_key;
+mod time_bucket;
+mod value_path;
 
 pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
 pub use counted::{CountAnswer, CountRequest, Grouping, NeedsFold};
 pub(crate) use request::read_moment;
 pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 
-use bounds::Bounds;
+use bounds::{Bounds, PassedOver};
 use reducer::{Facts, State};
 use request::Definition;
 use wellspring_json::{Fault, push_list, push_string, push_u64, shown_name};
@@ -78,8 +81,7 @@ struct Projection {
     state: State,
     /// Groups left.
     groups: usize,
-    /// Values of the wrong type that were passed over.
-    ignored: u64,
+    passed_over: PassedOver,
 }
 
 impl Projections {
@@ -92,9 +94,9 @@ impl Projections {
         let union = request::union(&request.definitions)?;
         let running = request.definitions.into_iter().map(|definition| Projection {
             state: definition.reducer.start(definition.init.as_deref()),
+            passed_over: PassedOver::new(definition.strictness),
             definition,
             groups: MAX_GROUPS,
-            ignored: 0,
         });
         Ok(Projections {
             running: running.collect(),
@@ -158,12 +160,12 @@ impl Projections {
             return;
         }
         let facts = Facts::of(event);
-        for Projection { definition, state, groups, ignored } in &mut self.running {
+        for Projection { definition, state, groups, passed_over } in &mut self.running {
             let tags = event.tags.iter().copied();
             if definition.query.matching_item(event.event_type, tags).is_none() {
                 continue;
             }
-            let mut bounds = Bounds { memory: &mut self.memory, groups, ignored };
+            let mut bounds = Bounds { memory: &mut self.memory, groups, passed_over };
             if let Err(overrun) = definition.reducer.fold(state, &facts, &mut bounds) {
                 self.failure = Some(overrun.fault(&reduce_path(definition)));
                 return;
@@ -205,23 +207,27 @@ impl Projections {
             out.extend_from_slice(b",\"appendCondition\":");
             push_condition(&mut out, &self.union, position);
         }
-        self.push_ignored(&mut out);
+        self.push_passed_over(&mut out);
         out.push(b'}');
         Ok(out)
     }
 }
 
 impl Projections {
-    /// Appends how many values each projection has passed over, if any has.
-    fn push_ignored(&self, out: &mut Vec<u8>) {
-        let mut before = &b",\"ignored\":{"[..];
-        for Projection { definition, ignored, .. } in self.running.iter().filter(|p| p.ignored > 0)
-        {
-            out.extend_from_slice(before);
-            push_string(out, &definition.name);
-            out.push(b':');
-            push_u64(out, *ignored);
-            before = b",";
+    /// Appends the events that each projection has passed over, if any has.
+    fn push_passed_over(&self, out: &mut Vec<u8>) {
+        let mut before = &b",\"passed_over\":{"[..];
+        for Projection { definition, passed_over, .. } in &self.running {
+            if passed_over.events > 0 {
+                out.extend_from_slice(before);
+                push_string(out, &definition.name);
+                out.extend_from_slice(b":{\"events\":");
+                push_u64(out, passed_over.events);
+                out.extend_from_slice(b",\"first\":");
+                push_u64(out, passed_over.first);
+                out.push(b'}');
+                before = b",";
+            }
         }
         if before == b"," {
             out.push(b'}');

@@ -1,16 +1,18 @@
 //! Reducers and their states: how an event changes a state and how a state is written.
 
 use super::FoldEvent;
-use super::bounds::{Bounds, MAX_DISTINCT, Overrun};
+use super::bounds::{Bounds, MAX_DISTINCT, Overrun, Unusable};
+use super::group_listing::GroupListing;
 use super::json::{self, Kind};
 use super::number::{Number, Sum};
 use super::sort_key::{NoKey, sort_key};
+use super::time_bucket::TimeBuckets;
+use super::value_path::ValuePath;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use wellspring_json::{Pointer, push_string};
+use wellspring_json::push_string;
 use wellspring_types::Position;
-use wellspring_types::moment::push_rfc3339;
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
 /// state.
@@ -22,14 +24,19 @@ const DISTINCT_OVERHEAD: usize = 96;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reducer {
     Count,
-    Sum(Pointer),
-    Average(Pointer),
-    Least(Pointer),
-    Greatest(Pointer),
-    First(Pointer),
-    Last(Pointer),
-    Distinct(Pointer),
-    Group { by: GroupBy, inner: Box<Reducer> },
+    Sum(ValuePath),
+    Average(ValuePath),
+    Least(ValuePath),
+    Greatest(ValuePath),
+    First(ValuePath),
+    Last(ValuePath),
+    Distinct(ValuePath),
+    /// The groups are an object by key, unless they are listed.
+    Group {
+        by: GroupBy,
+        inner: Box<Reducer>,
+        listing: Option<GroupListing>,
+    },
 }
 
 /// The grouping criterion.
@@ -37,42 +44,12 @@ pub(super) enum Reducer {
 pub(super) enum GroupBy {
     /// The value at a pointer: a string as it is, a number in its canonical spelling, `true`,
     /// `false` or `null`.
-    Data(Pointer),
+    Data(ValuePath),
     /// The text after `key:` in each of the event's tags with that prefix. An event with several
     /// such tags belongs to several groups.
     Tag(String),
-    /// When the event was recorded: the beginning of the minute, hour or day in UTC.
-    Time(TimeUnit),
-}
-
-/// How long the groups by time are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimeUnit {
-    Minute,
-    Hour,
-    Day,
-}
-
-impl TimeUnit {
-    /// Their names in a request.
-    pub(super) const NAMED: [(&str, TimeUnit); 3] =
-        [("minute", TimeUnit::Minute), ("hour", TimeUnit::Hour), ("day", TimeUnit::Day)];
-
-    /// The beginning of the group of a moment, e.g. `2026-11-28T23:00:00Z`.
-    fn beginning(self, us: u64) -> String {
-        let length_us = match self {
-            TimeUnit::Minute => 60_000_000,
-            TimeUnit::Hour => 3_600_000_000,
-            TimeUnit::Day => 86_400_000_000,
-        };
-        let mut text = Vec::new();
-        push_rfc3339(&mut text, us - us % length_us);
-        let mut text = String::from_utf8(text).unwrap_or_default();
-        // Nothing that begins a minute has a fraction.
-        text.truncate("2026-11-28T23:00:00".len());
-        text.push('Z');
-        text
-    }
+    /// When the event was recorded: the beginning of its minute, hour or day.
+    Time(TimeBuckets),
 }
 
 /// The state folded so far.
@@ -111,23 +88,38 @@ impl<'a> Facts<'a> {
         Facts { position, tags, data, is_json, recorded_at_us, json: OnceCell::new() }
     }
 
-    fn find(&self, pointer: &Pointer) -> Option<&'a str> {
+    /// The value at a path; an event without one is passed over.
+    fn find(&self, path: &ValuePath, bounds: &mut Bounds<'_>) -> Result<Option<&'a str>, Overrun> {
         let json = self.json.get_or_init(|| {
             let text = self.is_json.then(|| std::str::from_utf8(self.data).ok())??;
             json::whole(text).ok()
         });
-        pointer.find((*json)?)
+        let found = match json {
+            None => Unusable::NotJson,
+            Some(json) => match path.find(json) {
+                Some(value) => return Ok(Some(value)),
+                None => Unusable::Nothing,
+            },
+        };
+        bounds.pass_over(self.position, path, found).map(|()| None)
     }
 
-    /// The number at a pointer; another value, but `null`, is counted as passed over.
-    fn number(&self, pointer: &Pointer, bounds: &mut Bounds<'_>) -> Option<&'a str> {
-        let value = self.find(pointer)?;
-        match Kind::of(value) {
-            Kind::Number => return Some(value),
-            Kind::Null => {}
-            _ => *bounds.ignored += 1,
-        }
-        None
+    /// The number at a path; an event with anything else is passed over.
+    fn number(
+        &self,
+        path: &ValuePath,
+        bounds: &mut Bounds<'_>,
+    ) -> Result<Option<&'a str>, Overrun> {
+        let Some(value) = self.find(path, bounds)? else { return Ok(None) };
+        let found = match Kind::of(value) {
+            Kind::Number => return Ok(Some(value)),
+            Kind::Null => Unusable::Null,
+            Kind::Boolean => Unusable::Boolean,
+            Kind::Text => Unusable::Text,
+            Kind::Array => Unusable::Array,
+            Kind::Object => Unusable::Object,
+        };
+        bounds.pass_over(self.position, path, found).map(|()| None)
     }
 }
 
@@ -152,8 +144,8 @@ impl Reducer {
         }
     }
 
-    /// Folds one event. Ignores an event that has no value at the pointer, or a value of the wrong
-    /// type, which is counted.
+    /// Folds one event. An event without a usable value changes nothing and is counted, or is an
+    /// error if the projection is strict.
     pub(super) fn fold(
         &self,
         state: &mut State,
@@ -165,7 +157,7 @@ impl Reducer {
                 *taken += u64::from(sum.add("1"));
             }
             (Reducer::Sum(at) | Reducer::Average(at), State::Total { sum, taken, beyond }) => {
-                if let Some(number) = event.number(at, bounds) {
+                if let Some(number) = event.number(at, bounds)? {
                     *taken += u64::from(sum.add(number));
                     if beyond.is_none() && !sum.is_finite() {
                         *beyond = Some(event.position);
@@ -173,19 +165,25 @@ impl Reducer {
                 }
             }
             (Reducer::Least(at), State::Kept(kept)) => {
-                return keep_extreme(kept, event.number(at, bounds), Ordering::Less, bounds);
+                let number = event.number(at, bounds)?;
+                return keep_extreme(kept, number, Ordering::Less, bounds);
             }
             (Reducer::Greatest(at), State::Kept(kept)) => {
-                return keep_extreme(kept, event.number(at, bounds), Ordering::Greater, bounds);
+                let number = event.number(at, bounds)?;
+                return keep_extreme(kept, number, Ordering::Greater, bounds);
             }
             (Reducer::First(at), State::Kept(kept @ None)) => {
-                return keep(kept, event.find(at), bounds);
+                let value = event.find(at, bounds)?;
+                return keep(kept, value, bounds);
             }
-            (Reducer::Last(at), State::Kept(kept)) => return keep(kept, event.find(at), bounds),
+            (Reducer::Last(at), State::Kept(kept)) => {
+                let value = event.find(at, bounds)?;
+                return keep(kept, value, bounds);
+            }
             (Reducer::Distinct(at), State::Distinct(values)) => {
-                return add_distinct(values, event.find(at), bounds);
+                return add_distinct(values, event, at, bounds);
             }
-            (Reducer::Group { by, inner }, State::Groups(groups)) => {
+            (Reducer::Group { by, inner, .. }, State::Groups(groups)) => {
                 return by.fold(inner, groups, event, bounds);
             }
             // `first` already has its value. No other pair occurs: a state comes from its own
@@ -225,8 +223,11 @@ impl Reducer {
             State::Distinct(values) => write_list(values, out),
             State::Groups(groups) if groups.is_empty() => out.extend_from_slice(b"null"),
             State::Groups(groups) => {
-                let Reducer::Group { inner, .. } = self else { return Ok(()) };
-                return write_groups(inner, groups, out);
+                let Reducer::Group { inner, listing, .. } = self else { return Ok(()) };
+                return match listing {
+                    Some(listing) => listing.write(inner, groups, out),
+                    None => write_groups(inner, groups, out),
+                };
             }
         }
         Ok(())
@@ -263,17 +264,21 @@ impl GroupBy {
         };
         match self {
             GroupBy::Data(at) => {
-                let Some(value) = event.find(at) else { return Ok(()) };
-                match Kind::of(value) {
+                let Some(value) = event.find(at, bounds)? else { return Ok(()) };
+                let unusable = match Kind::of(value) {
                     Kind::Text => match json::string(value) {
-                        Some(key) => fold_into(&key, bounds),
-                        None => bounds.ignore(),
+                        Some(key) => return fold_into(&key, bounds),
+                        None => Unusable::Unreadable,
                     },
-                    Kind::Number => Number::parse(value)
-                        .map_or(Ok(()), |number| fold_into(&number.text(), bounds)),
-                    Kind::Null | Kind::Boolean => fold_into(value, bounds),
-                    Kind::Array | Kind::Object => bounds.ignore(),
-                }
+                    Kind::Number => match Number::parse(value) {
+                        Some(number) => return fold_into(&number.text(), bounds),
+                        None => Unusable::Unreadable,
+                    },
+                    Kind::Null | Kind::Boolean => return fold_into(value, bounds),
+                    Kind::Array => Unusable::Array,
+                    Kind::Object => Unusable::Object,
+                };
+                bounds.pass_over(event.position, at, unusable)
             }
             GroupBy::Tag(wanted) => event
                 .tags
@@ -281,7 +286,7 @@ impl GroupBy {
                 .filter_map(|tag| tag.split_once(':'))
                 .filter(|(key, _)| key == wanted)
                 .try_for_each(|(_, value)| fold_into(value, bounds)),
-            GroupBy::Time(unit) => fold_into(&unit.beginning(event.recorded_at_us), bounds),
+            GroupBy::Time(buckets) => fold_into(&buckets.beginning(event.recorded_at_us), bounds),
         }
     }
 }
@@ -317,14 +322,17 @@ fn keep_extreme(
 
 fn add_distinct(
     values: &mut BTreeMap<Box<[u8]>, Box<str>>,
-    value: Option<&str>,
+    event: &Facts<'_>,
+    at: &ValuePath,
     bounds: &mut Bounds<'_>,
 ) -> Result<(), Overrun> {
-    let Some(value) = value else { return Ok(()) };
+    let Some(value) = event.find(at, bounds)? else { return Ok(()) };
     let key = match sort_key(value) {
         Ok(key) => key.into_boxed_slice(),
         Err(NoKey::TooDeep) => return Err(Overrun::Depth),
-        Err(NoKey::NotText) => return bounds.ignore(),
+        Err(NoKey::NotText) => {
+            return bounds.pass_over(event.position, at, Unusable::Unreadable);
+        }
     };
     if values.contains_key(&key) {
         return Ok(());

@@ -1,9 +1,13 @@
 //! Parses the request's body into projections; every field is checked and every error names its
 //! path.
 
-use super::bounds::MAX_STATE_BYTES;
+use super::bounds::{MAX_GROUPS, MAX_STATE_BYTES, Strictness};
+use super::group_listing::{GroupListing, GroupOrder};
 use super::number::Sum;
-use super::reducer::{GroupBy, Reducer, TimeUnit};
+use super::reducer::{GroupBy, Reducer};
+use super::time_bucket::{TimeBuckets, TimeUnit};
+use super::value_path::ValuePath;
+use jiff::tz::TimeZone;
 use std::collections::HashSet;
 use wellspring_json::{
     Cursor, Fault, FaultKind, Pointer, PointerFault, ReadResult, document, missing, once,
@@ -25,6 +29,8 @@ pub const MAX_GROUP_DEPTH: usize = 4;
 
 /// Maximum length of a pointer, in bytes.
 const MAX_POINTER_BYTES: usize = 1024;
+/// Maximum number of pointers in a list of which the first with a value counts.
+const MAX_PATH_POINTERS: usize = 8;
 /// Maximum number of steps of a pointer; resolving one recurses once per step.
 const MAX_POINTER_STEPS: usize = 32;
 
@@ -36,6 +42,7 @@ pub(super) struct Definition {
     /// JSON as sent.
     pub(super) init: Option<String>,
     pub(super) reducer: Reducer,
+    pub(super) strictness: Strictness,
 }
 
 /// The request's projections in the order they were sent.
@@ -158,6 +165,7 @@ fn read_definition(name: &str, value: &mut Cursor<'_>) -> ReadResult<Definition>
     check_text(name, MAX_NAME_BYTES)
         .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, start))?;
     let (mut query, mut types, mut tags, mut init, mut reducer) = (None, None, None, None, None);
+    let mut is_strict = None;
     value.object(|key, value| {
         let at = value.at();
         match key {
@@ -166,7 +174,8 @@ fn read_definition(name: &str, value: &mut Cursor<'_>) -> ReadResult<Definition>
             "tags" => once(&mut tags, at, read_texts(value, MAX_TAGS)?),
             "init" => once(&mut init, at, (at, text_of(value)?)),
             "reduce" => once(&mut reducer, at, read_reducer(value, 0)?),
-            _ => unknown(at, "query, types, tags, init, reduce"),
+            "strict" => once(&mut is_strict, at, value.boolean()?),
+            _ => unknown(at, "query, types, tags, init, reduce, strict"),
         }
     })?;
     let query = match (query, types, tags) {
@@ -191,7 +200,9 @@ fn read_definition(name: &str, value: &mut Cursor<'_>) -> ReadResult<Definition>
         }
         None => None,
     };
-    Ok(Definition { name: name.to_owned(), query, init, reducer })
+    let strictness =
+        if is_strict == Some(true) { Strictness::Refuse } else { Strictness::PassOver };
+    Ok(Definition { name: name.to_owned(), query, init, reducer, strictness })
 }
 
 /// A value as sent.
@@ -248,13 +259,13 @@ fn read_reducer(value: &mut Cursor<'_>, groups: usize) -> ReadResult<Reducer> {
         let read = match key {
             "count" if value.raw()? == b"true" => Reducer::Count,
             "count" => return rule(at, "must be true"),
-            "sum" => Reducer::Sum(read_pointer(value)?),
-            "avg" => Reducer::Average(read_pointer(value)?),
-            "min" => Reducer::Least(read_pointer(value)?),
-            "max" => Reducer::Greatest(read_pointer(value)?),
-            "first" => Reducer::First(read_pointer(value)?),
-            "last" => Reducer::Last(read_pointer(value)?),
-            "distinct" => Reducer::Distinct(read_pointer(value)?),
+            "sum" => Reducer::Sum(read_path(value)?),
+            "avg" => Reducer::Average(read_path(value)?),
+            "min" => Reducer::Least(read_path(value)?),
+            "max" => Reducer::Greatest(read_path(value)?),
+            "first" => Reducer::First(read_path(value)?),
+            "last" => Reducer::Last(read_path(value)?),
+            "distinct" => Reducer::Distinct(read_path(value)?),
             "group" => read_group(value, groups + 1)?,
             _ => return unknown(at, REDUCERS),
         };
@@ -276,17 +287,75 @@ fn read_group(value: &mut Cursor<'_>, depth: usize) -> ReadResult<Reducer> {
         return too_large(start, detail, MAX_GROUP_DEPTH);
     }
     let (mut by, mut inner) = (None, None);
+    let (mut order, mut is_descending, mut limit) = (None, None, None);
     value.object(|key, value| {
         let at = value.at();
         match key {
             "by" => once(&mut by, at, read_group_by(value)?),
             "reduce" => once(&mut inner, at, read_reducer(value, depth)?),
-            _ => unknown(at, "by, reduce"),
+            "order" => once(&mut order, at, (at, read_named(value, &GroupOrder::NAMED)?)),
+            "descending" => once(&mut is_descending, at, value.boolean()?),
+            "limit" => once(&mut limit, at, read_limit(value)?),
+            _ => unknown(at, "by, reduce, order, descending, limit"),
         }
     })?;
     let Some(by) = by else { return missing("by", start) };
     let Some(inner) = inner else { return missing("reduce", start) };
-    Ok(Reducer::Group { by, inner: Box::new(inner) })
+    if let Some((at, GroupOrder::Value)) = order
+        && matches!(inner, Reducer::Group { .. } | Reducer::Distinct(_))
+    {
+        return rule(at, "\"value\" needs groups with one value; distinct and group have many");
+    }
+    let is_listed = order.is_some() || is_descending.is_some() || limit.is_some();
+    let listing = is_listed.then(|| GroupListing {
+        order: order.map_or(GroupOrder::Key, |(_, order)| order),
+        is_descending: is_descending.unwrap_or(false),
+        limit: limit.unwrap_or(MAX_GROUPS),
+    });
+    Ok(Reducer::Group { by, inner: Box::new(inner), listing })
+}
+
+/// How many groups are listed.
+fn read_limit(value: &mut Cursor<'_>) -> ReadResult<usize> {
+    let at = value.at();
+    match usize::try_from(value.u64()?) {
+        Ok(limit) if (1..=MAX_GROUPS).contains(&limit) => Ok(limit),
+        _ => rule(at, format!("must be from 1 to {MAX_GROUPS}")),
+    }
+}
+
+/// One of a few words.
+fn read_named<T: Copy>(value: &mut Cursor<'_>, known: &[(&str, T)]) -> ReadResult<T> {
+    let at = value.at();
+    let name = value.string()?;
+    match known.iter().find(|(known, _)| *known == name) {
+        Some((_, meant)) => Ok(*meant),
+        None => {
+            let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+            rule(at, format!("must be one of {}", names.join(", ")))
+        }
+    }
+}
+
+/// A JSON Pointer, or a list of them of which the first with a value counts.
+fn read_path(value: &mut Cursor<'_>) -> ReadResult<ValuePath> {
+    let start = value.at();
+    if !value.next_is(b'[') {
+        return Ok(ValuePath::of(vec![read_pointer(value)?]));
+    }
+    let mut pointers = Vec::new();
+    value.array(|_, value| {
+        let at = value.at();
+        if pointers.len() == MAX_PATH_POINTERS {
+            return rule(at, format!("must be at most {MAX_PATH_POINTERS} pointers"));
+        }
+        pointers.push(read_pointer(value)?);
+        Ok(())
+    })?;
+    if pointers.is_empty() {
+        return rule(start, "must have at least one pointer");
+    }
+    Ok(ValuePath::of(pointers))
 }
 
 /// A JSON Pointer into the data of events.
@@ -309,37 +378,39 @@ fn read_pointer(value: &mut Cursor<'_>) -> ReadResult<Pointer> {
     })
 }
 
-/// A JSON Pointer, `{"tag":key}` or `{"time":unit}`.
+/// A path, `{"tag":key}` or `{"time":unit,"zone":name}`.
 fn read_group_by(value: &mut Cursor<'_>) -> ReadResult<GroupBy> {
-    if value.next_is(b'"') {
-        return Ok(GroupBy::Data(read_pointer(value)?));
+    if !value.next_is(b'{') {
+        return Ok(GroupBy::Data(read_path(value)?));
     }
     let start = value.at();
-    let (mut tag, mut time) = (None, None);
+    let (mut tag, mut unit, mut zone) = (None, None, None);
     value.object(|key, value| {
         let at = value.at();
         match key {
             "tag" => once(&mut tag, at, read_tag_key(value)?),
-            "time" => once(&mut time, at, read_time_unit(value)?),
-            _ => unknown(at, "tag, time"),
+            "time" => once(&mut unit, at, read_named(value, &TimeUnit::NAMED)?),
+            "zone" => once(&mut zone, at, (at, read_zone(value)?)),
+            _ => unknown(at, "tag, time, zone"),
         }
     })?;
-    match (tag, time) {
-        (Some(key), None) => Ok(GroupBy::Tag(key)),
-        (None, Some(unit)) => Ok(GroupBy::Time(unit)),
-        (Some(_), Some(_)) => rule(start, "must have tag or time, not both"),
-        (None, None) => missing("tag", start),
+    match (tag, unit, zone) {
+        (Some(key), None, None) => Ok(GroupBy::Tag(key)),
+        (None, Some(unit), zone) => {
+            Ok(GroupBy::Time(TimeBuckets { unit, zone: zone.map(|(_, zone)| zone) }))
+        }
+        (Some(_), Some(_), _) => rule(start, "must have tag or time, not both"),
+        (_, None, Some((at, _))) => rule(at, "belongs to time"),
+        (None, None, None) => missing("tag", start),
     }
 }
 
-/// `minute`, `hour` or `day`.
-fn read_time_unit(value: &mut Cursor<'_>) -> ReadResult<TimeUnit> {
+/// A name of the IANA database of time zones.
+fn read_zone(value: &mut Cursor<'_>) -> ReadResult<TimeZone> {
     let at = value.at();
     let name = value.string()?;
-    match TimeUnit::NAMED.iter().find(|(known, _)| *known == name) {
-        Some((_, unit)) => Ok(*unit),
-        None => rule(at, "must be minute, hour or day"),
-    }
+    TimeZone::get(&name)
+        .or_else(|_| rule(at, "must be the name of a time zone, such as Europe/Berlin or UTC"))
 }
 
 /// A tag's part before its first colon.

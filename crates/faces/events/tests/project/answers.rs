@@ -2,6 +2,7 @@
 
 use super::{Class, class};
 use super::{Fact, run, state};
+use wellspring_json::FaultKind;
 
 fn datas(datas: &[&str]) -> Vec<Fact> {
     datas.iter().map(|data| Fact::json("T", &[], data)).collect()
@@ -142,28 +143,74 @@ fn a_sum_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_counted_for_each_projection() {
-    let ignored = |reduce: &str, list: &[&str]| {
+fn events_without_a_usable_value_are_counted_for_each_projection() {
+    let passed_over = |reduce: &str, list: &[&str]| {
         let body = format!(
             r#"{{"projections":{{"p":{{"query":{{"items":[]}},"reduce":{reduce}}},"q":{{"query":{{"items":[]}},"reduce":"count"}}}}}}"#
         );
         let answer = run(&body, &datas(list)).unwrap();
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        assert_eq!(answer["ignored"].get("q"), None);
-        answer["ignored"]["p"].as_u64()
+        assert_eq!(answer["passed_over"].get("q"), None);
+        let told = &answer["passed_over"]["p"];
+        told["events"].as_u64().map(|events| (events, told["first"].as_u64().unwrap()))
     };
-    let list = [r#"{"at":"2026-11-21"}"#, r#"{"at":7}"#, r#"{"at":[1]}"#, r#"{"at":null}"#, "{}"];
+    let list = [r#"{"at":7}"#, r#"{"at":"2026-11-21"}"#, r#"{"at":[1]}"#, r#"{"at":null}"#, "{}"];
     for reduce in [r#"{"max":"/at"}"#, r#"{"min":"/at"}"#, r#"{"sum":"/at"}"#, r#"{"avg":"/at"}"#] {
-        assert_eq!(ignored(reduce, &list), Some(2), "{reduce}");
-        assert_eq!(ignored(reduce, &list[1..2]), None, "{reduce}");
+        assert_eq!(passed_over(reduce, &list), Some((4, 2)), "{reduce}");
+        assert_eq!(passed_over(reduce, &list[..1]), None, "{reduce}");
     }
-    for (reduce, count) in [
-        (r#"{"group":{"by":"/at","reduce":"count"}}"#, Some(1)),
-        (r#"{"group":{"by":"/at","reduce":{"sum":"/at"}}}"#, Some(2)),
-        (r#"{"last":"/at"}"#, None),
-        (r#"{"distinct":"/at"}"#, None),
+    for (reduce, expected) in [
+        (r#"{"group":{"by":"/at","reduce":"count"}}"#, Some((2, 3))),
+        (r#"{"group":{"by":"/at","reduce":{"sum":"/at"}}}"#, Some((4, 2))),
+        (r#"{"last":"/at"}"#, Some((1, 5))),
+        (r#"{"distinct":"/at"}"#, Some((1, 5))),
+        (r#"{"first":"/at"}"#, None),
+        (r#"{"group":{"by":{"tag":"k"},"reduce":"count"}}"#, None),
     ] {
-        assert_eq!(ignored(reduce, &list), count, "{reduce}");
+        assert_eq!(passed_over(reduce, &list), expected, "{reduce}");
+    }
+}
+
+#[test]
+fn a_strict_projection_says_what_stood_where_a_value_was_wanted() {
+    for (data, found) in [
+        (r#"{"at":null}"#, "finds null at \"/at\" or \"/was\""),
+        (r#"{"at":"7"}"#, "finds text at "),
+        (r#"{"at":{}}"#, "finds an object at "),
+        ("{}", "finds no value at "),
+    ] {
+        let list = datas(&["{\"was\":1}", data]);
+        let fault = state(r#"{"sum":["/at","/was"]}"#, r#","strict":true"#, &list).unwrap_err();
+        let FaultKind::Rule(told) = &fault.kind else { panic!("{fault:?}") };
+        assert!(told.contains(found) && told.contains("in the event at position 2,"), "{told}");
+        assert_eq!(fault.field, "projections.p.reduce");
+        assert_eq!(state(r#"{"sum":["/at","/was"]}"#, "", &list).unwrap(), "1");
+    }
+    let all = datas(&["{\"was\":1}", "{\"at\":2,\"was\":3}"]);
+    assert_eq!(state(r#"{"sum":["/at","/was"]}"#, r#","strict":true"#, &all).unwrap(), "3");
+}
+
+#[test]
+fn groups_are_listed_in_the_order_that_was_asked_for() {
+    let list = ["2", "10", "1", "10", "\"x\""];
+    let listed =
+        |more: &str| of(&format!(r#"{{"group":{{"by":"","reduce":{{"sum":""}}{more}}}}}"#), &list);
+    assert_eq!(listed(""), r#"{"1":1,"10":20,"2":2,"x":0}"#);
+    assert_eq!(
+        listed(r#","order":"value","descending":true,"limit":2"#),
+        r#"[{"group":"10","state":20},{"group":"2","state":2}]"#
+    );
+    assert_eq!(
+        listed(r#","order":"key","descending":true,"limit":2"#),
+        r#"[{"group":"x","state":0},{"group":"2","state":2}]"#
+    );
+    assert_eq!(listed(r#","limit":1"#), r#"[{"group":"1","state":1}]"#);
+    // Those without a value come last, either way.
+    for descending in ["true", "false"] {
+        let kept = format!(
+            r#"{{"group":{{"by":"","reduce":{{"max":""}},"order":"value","descending":{descending}}}}}"#
+        );
+        assert!(of(&kept, &list).ends_with(r#"{"group":"x","state":null}]"#), "{descending}");
     }
 }
 
@@ -175,6 +222,8 @@ fn events_are_grouped_by_the_time_at_which_they_were_recorded() {
     };
     assert_eq!(by("hour"), r#"{"2026-11-28T23:00:00Z":1,"2026-11-29T00:00:00Z":9}"#);
     assert_eq!(by("day"), r#"{"2026-11-28T00:00:00Z":1,"2026-11-29T00:00:00Z":9}"#);
+    let in_berlin = r#"{"group":{"by":{"time":"day","zone":"Europe/Berlin"},"reduce":{"sum":""}}}"#;
+    assert_eq!(of(in_berlin, &four), r#"{"2026-11-29T00:00:00+01:00":10}"#);
     let minutes = by("minute");
     assert!(minutes.starts_with(r#"{"2026-11-28T23:50:00Z":1,"2026-11-29T00:10:00Z":2,"#));
 }

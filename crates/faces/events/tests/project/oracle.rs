@@ -4,7 +4,7 @@ use super::{Fact, run, value};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wellspring_types::QueryItem;
 
 /// Decimals are drawn as thousandths, so the oracle can add integers.
@@ -20,7 +20,7 @@ fn naive(reduce: &Value, facts: &[&Fact]) -> Value {
     if name == "group" {
         return naive_group(argument, facts);
     }
-    let at = argument.as_str().unwrap();
+    let at = argument;
     let found: Vec<Value> = facts.iter().filter_map(|fact| find(fact, at)).collect();
     let numbers: Vec<Value> = found.iter().filter(|value| value.is_number()).cloned().collect();
     let total: i64 = numbers.iter().map(thousandths).sum();
@@ -38,27 +38,70 @@ fn naive(reduce: &Value, facts: &[&Fact]) -> Value {
     }
 }
 
-fn find(fact: &Fact, at: &str) -> Option<Value> {
+/// The value at a pointer, or at the first of several that has one; `null` is the last resort.
+fn find(fact: &Fact, at: &Value) -> Option<Value> {
     if !fact.is_json {
         return None;
     }
-    serde_json::from_slice::<Value>(&fact.data).ok()?.pointer(at).cloned()
+    let data = serde_json::from_slice::<Value>(&fact.data).ok()?;
+    let pointers = match at {
+        Value::Array(list) => list.clone(),
+        single => vec![single.clone()],
+    };
+    let mut found = pointers.iter().filter_map(|at| data.pointer(at.as_str().unwrap()).cloned());
+    let (null, value): (Vec<Value>, Vec<Value>) = found.by_ref().partition(Value::is_null);
+    value.into_iter().chain(null).next()
+}
+
+/// The groups of a fact.
+fn keys_of(by: &Value, fact: &Fact) -> Vec<String> {
+    if let Some(key) = by.get("tag") {
+        let prefix = format!("{}:", key.as_str().unwrap());
+        let tags = fact.tags.iter();
+        return tags.filter_map(|tag| tag.strip_prefix(&prefix).map(str::to_owned)).collect();
+    }
+    find(fact, by).and_then(|found| key_of(&found)).into_iter().collect()
+}
+
+/// Those without a value that the reducer can use.
+fn passed_over<'f>(reduce: &Value, facts: &[&'f Fact]) -> Vec<&'f Fact> {
+    if reduce == "count" {
+        return Vec::new();
+    }
+    let (name, argument) = reduce.as_object().unwrap().iter().next().unwrap();
+    let without = |is_usable: &dyn Fn(&Value) -> bool| {
+        let is_without = |fact: &&&Fact| !find(fact, argument).is_some_and(|at| is_usable(&at));
+        facts.iter().filter(is_without).copied().collect::<Vec<&Fact>>()
+    };
+    match name.as_str() {
+        "sum" | "avg" | "min" | "max" => without(&Value::is_number),
+        "last" | "distinct" => without(&|_| true),
+        "first" => {
+            facts.iter().take_while(|fact| find(fact, argument).is_none()).copied().collect()
+        }
+        _ => {
+            let by = &argument["by"];
+            let mut groups: BTreeMap<String, Vec<&Fact>> = BTreeMap::new();
+            let mut passed: Vec<&Fact> = Vec::new();
+            for fact in facts {
+                let keys = keys_of(by, fact);
+                if keys.is_empty() && by.get("tag").is_none() {
+                    passed.push(fact);
+                }
+                keys.into_iter().for_each(|key| groups.entry(key).or_default().push(fact));
+            }
+            for facts in groups.values() {
+                passed.extend(passed_over(&argument["reduce"], facts));
+            }
+            passed
+        }
+    }
 }
 
 fn naive_group(group: &Value, facts: &[&Fact]) -> Value {
     let mut groups: BTreeMap<String, Vec<&Fact>> = BTreeMap::new();
     for fact in facts {
-        let keys: Vec<String> = match &group["by"] {
-            Value::String(at) => {
-                find(fact, at).and_then(|found| key_of(&found)).into_iter().collect()
-            }
-            by => {
-                let prefix = format!("{}:", by["tag"].as_str().unwrap());
-                let tags = fact.tags.iter();
-                tags.filter_map(|tag| tag.strip_prefix(&prefix).map(str::to_owned)).collect()
-            }
-        };
-        for key in keys {
+        for key in keys_of(&group["by"], fact) {
             groups.entry(key).or_default().push(fact);
         }
     }
@@ -66,7 +109,23 @@ fn naive_group(group: &Value, facts: &[&Fact]) -> Value {
         return Value::Null;
     }
     let states = groups.into_iter().map(|(key, facts)| (key, naive(&group["reduce"], &facts)));
-    Value::Object(states.collect::<Map<String, Value>>())
+    if group.get("limit").is_none() {
+        return Value::Object(states.collect::<Map<String, Value>>());
+    }
+    let mut listed: Vec<(String, Value)> = states.collect();
+    let descending = group["descending"] == true;
+    if group["order"] == "value" {
+        listed.sort_by(|(_, a), (_, b)| match (a.is_null(), b.is_null()) {
+            (false, false) if descending => compare(b, a),
+            (false, false) => compare(a, b),
+            (a, b) => a.cmp(&b),
+        });
+    } else if descending {
+        listed.reverse();
+    }
+    let limit = group["limit"].as_u64().unwrap() as usize;
+    let shown = listed.into_iter().take(limit);
+    shown.map(|(key, state)| json!({"group": key, "state": state})).collect()
 }
 
 fn key_of(found: &Value) -> Option<String> {
@@ -172,6 +231,13 @@ fn any_fact() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn any_path() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => any_pointer().prop_map(|at| json!(at)),
+        1 => prop::collection::vec(any_pointer(), 1..4).prop_map(|at| json!(at)),
+    ]
+}
+
 fn any_pointer() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         4 => Just("/a"), 4 => Just("/b"), 1 => Just(""), 1 => Just("/"), 1 => Just("/~0~1"),
@@ -191,14 +257,24 @@ fn any_reducer() -> impl Strategy<Value = Value> {
     ];
     let leaf = prop_oneof![
         1 => Just(json!("count")),
-        7 => (named, any_pointer()).prop_map(|(name, at)| json!({ name: at })),
+        7 => (named, any_path()).prop_map(|(name, at)| json!({ name: at })),
     ];
     leaf.prop_recursive(3, 4, 1, |inner| {
         let by = prop_oneof![
-            any_pointer().prop_map(|at| json!(at)),
+            any_path(),
             prop_oneof![Just("k"), Just("j")].prop_map(|key| json!({ "tag": key })),
         ];
-        (by, inner).prop_map(|(by, reduce)| json!({"group": {"by": by, "reduce": reduce}}))
+        let listing = prop::option::of((any::<bool>(), any::<bool>(), 1_u64..4));
+        (by, inner, listing).prop_map(|(by, reduce, listing)| {
+            let mut group = json!({"by": by, "reduce": reduce});
+            if let Some((by_value, descending, limit)) = listing {
+                let has_many = reduce.get("group").is_some() || reduce.get("distinct").is_some();
+                group["order"] = json!(if by_value && !has_many { "value" } else { "key" });
+                group["descending"] = json!(descending);
+                group["limit"] = json!(limit);
+            }
+            json!({ "group": group })
+        })
     })
 }
 
@@ -237,6 +313,20 @@ proptest! {
             let seen: Vec<&Fact> = facts.iter().filter(|fact| matches(items, fact)).collect();
             let (found, expected) = (&answer["states"][i.to_string()], naive(reduce, &seen));
             prop_assert!(same(found, &expected), "{reduce}: {found} is not {expected}");
+            let place = |fact: &&Fact| facts.iter().position(|it| std::ptr::eq(it, *fact)).unwrap() + 1;
+            let passed: BTreeSet<usize> = passed_over(reduce, &seen).iter().map(place).collect();
+            let told = answer["passed_over"].get(i.to_string()).cloned();
+            let expected = passed.first().map(|first| json!({"events": passed.len(), "first": first}));
+            prop_assert_eq!(told, expected, "{}", reduce);
+            let body = json!({"projections": {"p": {"query": {"items": items}, "reduce": reduce, "strict": true}}});
+            let refused = run(&body.to_string(), &facts).err().map(|fault| format!("{fault:?}"));
+            match passed.first() {
+                Some(first) => {
+                    let told = format!("in the event at position {first},");
+                    prop_assert!(refused.is_some_and(|refused| refused.contains(&told)), "{reduce} {first}");
+                }
+                None => prop_assert_eq!(refused, None, "{}", reduce),
+            }
         }
         let condition = &answer["appendCondition"]["failIfEventsMatch"]["items"];
         let union: Vec<Value> = condition.as_array().unwrap().iter().map(|item| {

@@ -102,6 +102,19 @@ fn faults_of_a_reducer_are_named() {
         (r#"{"group":{"by":{"time":"week"},"reduce":"count"}}"#, ".group.by.time", Rule),
         (r#"{"group":{"by":{"time":"day","tag":"a"},"reduce":"count"}}"#, ".group.by", Rule),
         (r#"{"group":{"by":"/a","reduce":{"min":null}}}"#, ".group.reduce.min", WrongType),
+        (r#"{"sum":[]}"#, ".sum", Rule),
+        (r#"{"sum":["/a",1]}"#, ".sum[1]", WrongType),
+        (r#"{"sum":["","","","","","","","",""]}"#, ".sum[8]", Rule),
+        (r#"{"group":{"by":{"zone":"UTC"},"reduce":"count"}}"#, ".group.by", Rule),
+        (
+            r#"{"group":{"by":{"time":"day","zone":"Mars"},"reduce":"count"}}"#,
+            ".group.by.zone",
+            Rule,
+        ),
+        (r#"{"group":{"by":"","reduce":"count","order":"size"}}"#, ".group.order", Rule),
+        (r#"{"group":{"by":"","reduce":"count","limit":0}}"#, ".group.limit", Rule),
+        (r#"{"group":{"by":"","reduce":"count","descending":1}}"#, ".group.descending", WrongType),
+        (r#"{"group":{"by":"","reduce":{"distinct":""},"order":"value"}}"#, ".group", Rule),
     ] {
         let (found, found_kind) = fault_of(&format!(r#""types":["T"],"reduce":{reduce}"#));
         assert_eq!(found, format!("projections.x.reduce{field}"), "{reduce}");
