@@ -15,7 +15,7 @@ import type {
 } from "./answers.js";
 import { bulkBodies, listed } from "./bulk.js";
 import { Cursor, cursorAt } from "./cursor.js";
-import { ConditionFailed, WellspringError, moveLines } from "./errors.js";
+import { ConditionFailed, Unavailable, WellspringError, moveLines } from "./errors.js";
 import {
   ALL,
   type Condition,
@@ -324,8 +324,20 @@ export class Log {
           }
           return after === "start" ? new Cursor(0) : cursorAt(after);
         },
-        open: (cursor, controller) =>
-          this.#openStream(wanted, cursor, heartbeatTimeoutS, controller),
+        open: async (cursor, controller) => {
+          const open = (sent: Record<string, unknown>): Promise<ReadableStream<Uint8Array>> =>
+            this.#openStream(sent, cursor, heartbeatTimeoutS, controller);
+          try {
+            return await open(wanted);
+          } catch (error) {
+            const isFollower = error instanceof Unavailable && error.type === "not-leading";
+            if (whileHeld === undefined || !isFollower) {
+              throw error;
+            }
+          }
+          // Only the node that leads knows of leases. Here the holder's own clock and renewals tell.
+          return open({ ...wanted, fence: undefined });
+        },
       },
       { heartbeatTimeoutS, giveUpAfterS, whileHeld },
     );

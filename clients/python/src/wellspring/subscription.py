@@ -19,7 +19,7 @@ from .errors import (
 )
 from .events import Event, Query
 from .forks import on_fork
-from .leases import HeldLease, Lease
+from .leases import Fence, HeldLease, Lease
 from .retry import Backoff, RetryPolicy
 from .sse import Message, SseParser
 from .transport import Stream
@@ -143,10 +143,7 @@ class Subscription(Iterator[Event]):
         """Waits for the next bytes; connects first if need be."""
         stream = self._stream
         if stream is None:
-            fence = None if self._lease is None else self._lease.fence
-            stream = self._log._open_stream(
-                self._query, self._cursor, self._heartbeat_timeout_s, self._since, fence
-            )
+            stream = self._open(None if self._lease is None else self._lease.fence)
             self._parser = SseParser()
             self._opened_s = time.monotonic()
             with self._lock:
@@ -160,6 +157,17 @@ class Subscription(Iterator[Event]):
         self._arrived.extend(self._parser.feed(piece))
         if self._parser.signs_of_life > signs:
             self._last_sign_of_life_s = time.monotonic()
+
+    def _open(self, fence: Fence | None) -> Stream:
+        try:
+            return self._log._open_stream(
+                self._query, self._cursor, self._heartbeat_timeout_s, self._since, fence
+            )
+        except Unavailable as error:
+            if fence is None or error.type != "not-leading":
+                raise
+        # Only the node that leads knows of leases. Here the holder's own clock and renewals tell.
+        return self._open(None)
 
     def _take(self, message: Message) -> Event | None:
         """Moves the cursor; returns the event, if the message is one."""

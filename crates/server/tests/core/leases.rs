@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A waiting request outlives its client by up to a second. What it was granted in that second
@@ -33,6 +33,30 @@ fn a_waiter_that_has_left_is_granted_nothing() {
     let release = format!("/v1/leases/mail?token={}", held["token"]);
     client.call("DELETE", &release, &[], b"").unwrap().expect(200);
     next.join().unwrap().expect(201);
+}
+
+/// One that has only shut its side may still read an answer; it is never a grant.
+#[test]
+fn a_waiter_that_has_shut_its_side_is_told_that_the_lease_is_held() {
+    let server = Server::start();
+    let mut client = server.client();
+    let held = client.post("/v1/leases/mail", &json!({"ttl_ms": 60_000})).unwrap().expect(201);
+    let mut waits = TcpStream::connect(server.address).unwrap();
+    let body = r#"{"ttl_ms":60000,"wait_ms":60000}"#;
+    let head =
+        "POST /v1/leases/mail HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    write!(waits, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    waits.shutdown(Shutdown::Write).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let release = format!("/v1/leases/mail?token={}", held["token"]);
+    client.call("DELETE", &release, &[], b"").unwrap().expect(200);
+    // A loaded machine may take more than the second after which nobody is waited for.
+    if let Ok(answer) = Client::from(waits).answer() {
+        assert_eq!(answer.problem(409)["type"], "/problems/lease-held");
+    }
+    let waited = json!({"ttl_ms": 1_000, "wait_ms": 30_000});
+    client.post("/v1/leases/mail", &waited).unwrap().expect(201);
 }
 
 /// The answer to an acquire may be lost. Under a name of its own the client asks again.
