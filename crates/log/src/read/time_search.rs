@@ -3,6 +3,7 @@
 
 use super::snapshot::{ReadOptions, Snapshot};
 use crate::error::ReadError;
+use crate::query::CompiledQuery;
 use crate::segments::OpenSegment;
 use crate::work::Work;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use wellspring_types::{Position, Query};
 #[derive(Debug)]
 pub struct TimeSearch {
     snapshot: Snapshot,
+    every: Arc<CompiledQuery>,
     time_us: u64,
     /// Everything up to this position was recorded before.
     before: Position,
@@ -24,7 +26,8 @@ impl Snapshot {
     /// [`TimeSearch::step`], which reads files.
     #[must_use]
     pub fn first_since(&self, time_us: u64) -> TimeSearch {
-        TimeSearch { snapshot: self.clone(), time_us, before: 0, found: self.head() + 1 }
+        let every = CompiledQuery::shared(&Query::all());
+        TimeSearch { snapshot: self.clone(), every, time_us, before: 0, found: self.head() + 1 }
     }
 }
 
@@ -79,7 +82,7 @@ impl TimeSearch {
     fn time_at(&self, position: Position, work: &mut Work) -> Result<u64, ReadError> {
         let options =
             ReadOptions { after: Some(position - 1), limit: Some(1), ..ReadOptions::default() };
-        let mut events = self.snapshot.read(&Query::all(), options);
+        let mut events = self.snapshot.read_compiled(Arc::clone(&self.every), options);
         events.bound(std::mem::take(work));
         let recorded_us = events.next().map(|event| event.map(|event| event.recorded_at_us()));
         *work = events.take_work();

@@ -33,18 +33,18 @@ fn a_page_begins_and_ends_with_times_and_names_their_positions() {
     let mut client = server.client();
     record(&mut client, &MINUTES);
     let head = client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap();
-    for (since, until, expected) in [
-        (10, 30, (2, 6)),
-        (0, 10, (1, 2)),
-        (11, 12, (5, 5)),
-        (30, 31, (6, 8)),
-        (5, 5, (2, 2)),
-        (20, 10, (5, 2)),
+    for (since, until, first, end) in [
+        (10, 30, 2, 6),
+        (0, 10, 1, 2),
+        (11, 12, 5, 5),
+        (30, 31, 6, 8),
+        (5, 5, 2, 2),
+        (20, 10, 5, 2),
     ] {
+        let expected = first..end;
         let query = format!("since={}&until={}", at(since), at(until));
         let page = client.get(&format!("/v1/events?{query}")).unwrap().expect(200);
-        let (first, end): (u64, u64) = expected;
-        assert_eq!(positions(&page["events"]), (first..end).collect::<Vec<_>>(), "{page}");
+        assert_eq!(positions(&page["events"]), expected.clone().collect::<Vec<_>>(), "{page}");
         assert_eq!((&page["since"], &page["until"]), (&json!(first), &json!(end)), "{page}");
         assert_eq!((&page["head"], &page["next"]), (&json!(head), &Value::Null));
         let back = client.get(&format!("/v1/events?{query}&order=desc")).unwrap().expect(200);
