@@ -19,14 +19,15 @@ pub(super) fn schema_change(source: &Source<'_>, tokens: &[Token]) -> Result<Opt
                 kind = Some(name);
             }
         }
-        return match kind {
+        let creation = match kind {
             Some(kind @ ("POINT" | "LOOKUP")) => {
-                Err(reader.unsupported(&format!("{kind} indexes")))
+                return Err(reader.unsupported(&format!("{kind} indexes")));
             }
-            _ if reader.word("INDEX") => reader.create_index(kind).map(Some),
-            _ if reader.word("CONSTRAINT") => reader.create_constraint().map(Some),
-            _ => Ok(None),
+            _ if reader.word("INDEX") => reader.create_index(kind)?,
+            _ if reader.word("CONSTRAINT") => reader.create_constraint()?,
+            _ => return Ok(None),
         };
+        return Ok(Some(SchemaChange::Create(creation)));
     }
     if reader.word("DROP") {
         let constraint = reader.word("CONSTRAINT");
@@ -67,7 +68,7 @@ struct Reader<'r, 's> {
 type Options = Vec<(Arc<str>, SchemaValue)>;
 
 impl Reader<'_, '_> {
-    fn create_index(&mut self, kind: Option<&str>) -> Result<SchemaChange> {
+    fn create_index(&mut self, kind: Option<&str>) -> Result<SchemaCreation> {
         let kind = match kind {
             Some("FULLTEXT") => SchemaKind::Fulltext,
             Some("VECTOR") => SchemaKind::Vector,
@@ -92,18 +93,10 @@ impl Reader<'_, '_> {
             return Err(self.unsupported("Indexes of relationships with several keys"));
         }
         let options = self.options()?;
-        Ok(SchemaChange::Create(SchemaCreation {
-            name,
-            kind,
-            on,
-            labels,
-            keys,
-            options,
-            if_not_exists,
-        }))
+        Ok(SchemaCreation { name, kind, on, labels, keys, options, if_not_exists })
     }
 
-    fn create_constraint(&mut self) -> Result<SchemaChange> {
+    fn create_constraint(&mut self) -> Result<SchemaCreation> {
         let (name, if_not_exists) = self.name_and_condition()?;
         if !self.word("FOR") {
             self.expect_word("ON")?;
@@ -117,15 +110,7 @@ impl Reader<'_, '_> {
         self.expect_word("IS")?;
         let kind = self.constraint_kind()?;
         let options = self.options()?;
-        Ok(SchemaChange::Create(SchemaCreation {
-            name,
-            kind,
-            on,
-            labels,
-            keys,
-            options,
-            if_not_exists,
-        }))
+        Ok(SchemaCreation { name, kind, on, labels, keys, options, if_not_exists })
     }
 
     /// `UNIQUE`, `NOT NULL`, `NODE KEY` and the like.
