@@ -127,7 +127,9 @@ impl OperationClient {
         work: impl AsyncFnOnce(&Request) -> Result<OperationResult<T>, Box<Problem>>,
     ) -> Result<T, Box<Problem>> {
         let (host, request) = (&*self.host, &mut *self.request);
-        let exchange = begin(host, request, operation, log_name, effects);
+        aim(host, request, operation, log_name, effects);
+        let mut exchange = Exchange::begin(host, request);
+        exchange.route = operation.name;
         let performed = match allowance::of_client(host, request) {
             Ok(()) => perform(host, request, operation, work).await,
             Err(problem) => Err(problem),
@@ -146,19 +148,20 @@ impl OperationClient {
         work: impl AsyncFnOnce(&Request) -> Result<OperationResult<T>, Box<Problem>>,
     ) -> Result<T, Box<Problem>> {
         let (host, request) = (&*self.host, &mut *self.request);
-        let _unrecorded = begin(host, request, operation, log_name, &Effects::default());
+        aim(host, request, operation, log_name, &Effects::default());
         allowance::of_client(host, request)?;
         Ok(perform(host, request, operation, work).await?.value)
     }
 }
 
-fn begin(
+/// Makes the request of the last operation that of another one.
+fn aim(
     host: &Host,
     request: &mut Request,
     operation: &Operation,
     log_name: &str,
     effects: &Effects,
-) -> Exchange {
+) {
     request.effects = effects.clone();
     request.principal = host.access.unauthenticated();
     request.log = None;
@@ -169,9 +172,6 @@ fn begin(
             (*log).clone_into(&mut request.log_name);
         }
     }
-    let mut exchange = Exchange::begin(host, request);
-    exchange.route = operation.name;
-    exchange
 }
 
 async fn perform<T>(
