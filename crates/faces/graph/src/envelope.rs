@@ -1,6 +1,7 @@
 //! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and members of
 //! transactions.
 
+use crate::open::NotOpen;
 use crate::render::push_string;
 use crate::run::Results;
 use wellspring_cypher::error::Error;
@@ -24,14 +25,24 @@ pub(crate) const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
 pub(crate) const INVALID_REQUEST: &str = "Neo.ClientError.Request.Invalid";
 /// A memory limit is exceeded.
 pub(crate) const OUT_OF_MEMORY: &str = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
-/// No open transaction has that id.
-pub(crate) const TRANSACTION_NOT_FOUND: &str = "Neo.ClientError.Transaction.TransactionNotFound";
-/// Another request is using the transaction.
-pub(crate) const TRANSACTION_BUSY: &str =
-    "Neo.ClientError.Transaction.TransactionAccessedConcurrently";
-/// Too many transactions are open.
-pub(crate) const TOO_MANY_TRANSACTIONS: &str =
-    "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
+
+/// The code that tells why a transaction cannot be used, and its message.
+pub(crate) fn not_open(why: NotOpen) -> (&'static str, &'static str) {
+    match why {
+        NotOpen::Unknown => (
+            "Neo.ClientError.Transaction.TransactionNotFound",
+            "Unrecognized transaction id. Transaction may have timed out and been rolled back.",
+        ),
+        NotOpen::Busy => (
+            "Neo.ClientError.Transaction.TransactionAccessedConcurrently",
+            "Another request is using the transaction. Wait for its answer.",
+        ),
+        NotOpen::TooMany => (
+            "Neo.TransientError.Transaction.MaximumTransactionLimitReached",
+            "Too many transactions are open (--graph-transactions). Try again later.",
+        ),
+    }
+}
 
 /// Members of an answer apart from results and errors.
 #[derive(Default)]

@@ -4,10 +4,7 @@ use crate::GraphFace;
 use crate::body::{self, RefusedBody, StatementText};
 use crate::bookmarks::bookmark;
 use crate::commit::at_once;
-use crate::envelope::{
-    self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
-    TRANSACTION_NOT_FOUND,
-};
+use crate::envelope::{self, INVALID_FORMAT, Members, OUT_OF_MEMORY};
 use crate::open::NotOpen;
 use crate::run::{Results, Statements};
 use crate::transactions::{self, AccessMode, ContinuedTransaction, TransactionRefusal};
@@ -125,7 +122,7 @@ pub(crate) async fn commit_at_once(face: Arc<GraphFace>, mut request: Box<Reques
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    let context = transactions::context(&face, &request);
+    let context = transactions::context(&face, &request, Vec::new());
     let executed = at_once(&face, &request, statements, &context).await?;
     let done = executed.results.fault.is_none();
     let bookmark = done.then(|| bookmark(&request.log_name, executed.position));
@@ -141,7 +138,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     };
     let opened = async {
         let lent = transactions::open(&face, &request, AccessMode::Write).await?;
-        let (id, context) = (lent.id, transactions::context(&face, &request));
+        let (id, context) = (lent.id, transactions::context(&face, &request, Vec::new()));
         Ok((id, transactions::go_on(&face, &request, statements, &context, lent).await?))
     };
     match opened.await {
@@ -164,7 +161,7 @@ pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     let id = request.segment(&TRANSACTION)?;
     let continued = async {
         let lent = transactions::lend(&face, &request, &id).await?;
-        let (id, context) = (lent.id, transactions::context(&face, &request));
+        let (id, context) = (lent.id, transactions::context(&face, &request, Vec::new()));
         Ok((id, transactions::go_on(&face, &request, statements, &context, lent).await?))
     };
     match continued.await {
@@ -183,7 +180,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let id = request.segment(&TRANSACTION)?;
     let committed = async {
         let lent = transactions::lend(&face, &request, &id).await?;
-        let (id, context) = (lent.id, transactions::context(&face, &request));
+        let (id, context) = (lent.id, transactions::context(&face, &request, Vec::new()));
         Ok((id, transactions::commit(&face, &request, statements, &context, lent).await?))
     };
     let (id, executed) = match committed.await {
@@ -209,21 +206,7 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
 }
 
 fn refused(why: NotOpen) -> Response {
-    match why {
-        NotOpen::Unknown => envelope::refusal(
-            404,
-            TRANSACTION_NOT_FOUND,
-            "Unrecognized transaction id. Transaction may have timed out and been rolled back.",
-        ),
-        NotOpen::Busy => envelope::refusal(
-            200,
-            TRANSACTION_BUSY,
-            "Another request is using the transaction. Wait for its answer.",
-        ),
-        NotOpen::TooMany => envelope::refusal(
-            200,
-            TOO_MANY_TRANSACTIONS,
-            "Too many transactions are open (--graph-transactions). Try again later.",
-        ),
-    }
+    let status = if why == NotOpen::Unknown { 404 } else { 200 };
+    let (code, message) = envelope::not_open(why);
+    envelope::refusal(status, code, message)
 }

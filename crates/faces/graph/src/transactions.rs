@@ -14,6 +14,7 @@ use crate::server_facts::ServerFacts;
 use std::sync::Arc;
 use wellspring_cypher::context::StatementTime;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
+use wellspring_cypher::value::Value;
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::http::Request;
@@ -120,8 +121,12 @@ fn may_write(request: &Request) -> Verdict {
     request.principal.may(Role::Writer, Some(&request.log_name))
 }
 
-/// The external inputs of statements that begin now.
-pub(crate) fn context(face: &GraphFace, request: &Request) -> StatementContext {
+/// The external inputs of statements that begin now, in a transaction with this metadata.
+pub(crate) fn context(
+    face: &GraphFace,
+    request: &Request,
+    metadata: Vec<(Arc<str>, Value)>,
+) -> StatementContext {
     let now_us = face.host.wall_us();
     let seconds = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
     let nanoseconds = u32::try_from(now_us % 1_000_000).unwrap_or(0) * 1_000;
@@ -133,7 +138,7 @@ pub(crate) fn context(face: &GraphFace, request: &Request) -> StatementContext {
             host: Arc::clone(&face.host),
             principal: Arc::clone(&request.principal),
             csv_folder: face.csv_folder.clone(),
-            metadata: Vec::new(),
+            metadata,
         }),
         deadline_us: None,
     }

@@ -4,7 +4,7 @@
 //! `Neo.TransientError.*`, look for the leader again after `NotALeader`, and throw an address out
 //! of their pools after `DatabaseUnavailable`.
 
-use crate::envelope::{TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, code_of, fault_message, shortened};
+use crate::envelope::{code_of, fault_message, not_open, shortened};
 use crate::open::NotOpen;
 use crate::transactions::TransactionRefusal;
 use wellspring_bolt::Failure;
@@ -79,12 +79,9 @@ pub(super) fn of_refusal(refusal: &TransactionRefusal) -> Failure {
             "The transaction has been rolled back: it was idle for too long \
              (--graph-transaction-timeout-ms), or its database is gone.",
         ),
-        TransactionRefusal::NotOpen(NotOpen::Busy) => {
-            Failure::new(TRANSACTION_BUSY, "Another request is using the transaction.")
+        TransactionRefusal::NotOpen(why) => {
+            let (code, message) = not_open(*why);
+            Failure::new(code, message)
         }
-        TransactionRefusal::NotOpen(NotOpen::TooMany) => Failure::new(
-            TOO_MANY_TRANSACTIONS,
-            "Too many transactions are open (--graph-transactions). Try again later.",
-        ),
     }
 }

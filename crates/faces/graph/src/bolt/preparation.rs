@@ -15,7 +15,6 @@ use crate::open::NotOpen;
 use crate::parameters::ParameterRoom;
 use crate::render::ResultForm;
 use crate::run::{Results, StatementContext, Statements};
-use crate::server_facts::ServerFacts;
 use crate::transactions::{self, AccessMode, TransactionRefusal};
 use std::sync::Arc;
 use wellspring_bolt::{Failure, PackedMap, Run, TextList, TransactionSettings, Version};
@@ -144,17 +143,7 @@ pub(super) fn context_of(
     metadata: &[(Arc<str>, Value)],
     deadline_us: Option<u64>,
 ) -> StatementContext {
-    let context = transactions::context(face, request);
-    if metadata.is_empty() {
-        return StatementContext { deadline_us, ..context };
-    }
-    let server = Arc::new(ServerFacts {
-        host: Arc::clone(&face.host),
-        principal: Arc::clone(&request.principal),
-        csv_folder: face.csv_folder.clone(),
-        metadata: metadata.to_vec(),
-    });
-    StatementContext { deadline_us, server, ..context }
+    StatementContext { deadline_us, ..transactions::context(face, request, metadata.to_vec()) }
 }
 
 pub(super) fn metadata_of(

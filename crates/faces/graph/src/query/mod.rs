@@ -18,10 +18,7 @@ use crate::GraphFace;
 use crate::body::{RefusedBody, StatementText};
 use crate::bookmarks::{self, InvalidBookmark};
 use crate::commit::{self, ExecutedStatements};
-use crate::envelope::{
-    INVALID_REQUEST, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, fault_message,
-    shortened,
-};
+use crate::envelope::{INVALID_REQUEST, OUT_OF_MEMORY, fault_message, not_open, shortened};
 use crate::fresh;
 use crate::handlers::TRANSACTION;
 use crate::open::{BorrowedTransaction, NotOpen};
@@ -96,22 +93,11 @@ impl From<Box<Problem>> for QueryRefusal {
 
 impl From<NotOpen> for QueryRefusal {
     fn from(why: NotOpen) -> QueryRefusal {
-        let (status, code, message) = match why {
-            NotOpen::Unknown => (
-                404,
-                INVALID_REQUEST,
-                "There is no such transaction: it may have timed out and been rolled back.",
-            ),
-            NotOpen::Busy => (
-                400,
-                TRANSACTION_BUSY,
-                "Another request is using the transaction. Wait for its answer.",
-            ),
-            NotOpen::TooMany => (
-                503,
-                TOO_MANY_TRANSACTIONS,
-                "Too many transactions are open (--graph-transactions). Try again later.",
-            ),
+        let (code, message) = not_open(why);
+        let (status, code) = match why {
+            NotOpen::Unknown => (404, INVALID_REQUEST),
+            NotOpen::Busy => (400, code),
+            NotOpen::TooMany => (503, code),
         };
         QueryRefusal::Fault { status, code, message: message.to_owned() }
     }
@@ -301,7 +287,7 @@ async fn executed_at_once(
     if asked.statements.is_empty() {
         return Err(invalid(INVALID_REQUEST, "the member statement is missing".to_owned()));
     }
-    let context = transactions::context(face, request);
+    let context = transactions::context(face, request, Vec::new());
     let statements = Arc::clone(&asked.statements);
     if is_system(request) {
         let results = transactions::about_the_server(face, request, &statements, &context).await?;
@@ -357,7 +343,7 @@ async fn continued(
     asked: &QueryRequest,
     lent: BorrowedTransaction,
 ) -> Result<Response, QueryRefusal> {
-    let (id, context) = (lent.id, transactions::context(face, request));
+    let (id, context) = (lent.id, transactions::context(face, request, Vec::new()));
     let statements = Arc::clone(&asked.statements);
     let continued = transactions::go_on(face, request, statements, &context, lent).await?;
     let transaction = continued.ends_us.map(|ends_us| (id, ends_us));
@@ -374,7 +360,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         let asked = QueryRequest::read(&face, &mut request).await?;
         let lent = transactions::lend(&face, &request, &id).await?;
         let statements = Arc::clone(&asked.statements);
-        let context = transactions::context(&face, &request);
+        let context = transactions::context(&face, &request, Vec::new());
         if is_system(&request) {
             let about = transactions::about_the_server(&face, &request, &statements, &context);
             return Ok(face.query_answer(&asked, &about.await?, &AnswerMembers::default()));
