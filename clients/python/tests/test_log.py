@@ -21,6 +21,7 @@ from wellspring import (
     LeaseLost,
     NewEvent,
     NotFound,
+    PassedOver,
     any_of,
     matching,
     projection,
@@ -221,6 +222,16 @@ class Logs(unittest.TestCase):
         log.append([NewEvent("Paid", {"amount": 1})], known.condition)
         with self.assertRaises(ConditionFailed):
             log.append([NewEvent("Paid", {"amount": 1})], known.condition)
+
+    def test_a_projection_tells_what_it_has_passed_over(self) -> None:
+        log = fresh_log()
+        log.append([NewEvent("Paid", data) for data in ({"sum": 2}, {"amount": 3}, {})])
+        total = {"sum": ["/amount", "/sum"]}
+        known = log.project({"total": projection(total), "all": projection("count")})
+        self.assertEqual(known.states, {"total": 5, "all": 3})
+        self.assertEqual(known.passed_over, {"total": PassedOver(events=1, first=3)})
+        with self.assertRaisesRegex(Invalid, "at position 3"):
+            log.project({"total": projection(total, strict=True)})
 
     def test_a_subscription_shows_what_matches_from_where_it_is_told(self) -> None:
         log = fresh_log()

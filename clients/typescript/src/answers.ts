@@ -43,6 +43,14 @@ export interface Projected<S> {
   history: string | undefined;
   /** What the caller has appended under the `key` that was given. */
   appended: Appended | undefined;
+  /** Events without a value that a projection could use, by its name; none: it is missing. */
+  passedOver: Record<string, PassedOver>;
+}
+
+/** Events that a projection has passed over, and the position of the first. */
+export interface PassedOver {
+  events: number;
+  first: number;
 }
 
 /** What the server says about a log. */

@@ -98,6 +98,7 @@ export interface Projection {
   query: Query;
   reduce: Json;
   init?: Json;
+  strict?: boolean;
 }
 
 /** Matches every event. */
@@ -137,15 +138,21 @@ export function unlessChanged(query: Query, after: number): Condition {
  * A reducer over the events with one of the types and all of the tags, or of a whole query.
  *
  * `reduce` is `"count"`, `{ last: "/pointer" }` and so on, as the server's manual lists them.
+ * A strict projection is refused with `Invalid` if an event has no value that it can use.
  */
 export function projection(
   reduce: Json,
   types: Iterable<string> = [],
   tags: Iterable<string> = [],
-  options: { query?: Query; init?: Json } = {},
+  options: { query?: Query; init?: Json; strict?: boolean } = {},
 ): Projection {
   const query = options.query ?? matching(types, tags);
-  return { query, reduce, ...("init" in options ? { init: options.init } : {}) };
+  return {
+    query,
+    reduce,
+    ...("init" in options ? { init: options.init } : {}),
+    ...(options.strict ? { strict: true } : {}),
+  };
 }
 
 /** Base64 of bytes. */

@@ -9,6 +9,7 @@ export type {
   IngestOptions,
   LogInfo,
   ProjectOptions,
+  PassedOver,
   Projected,
   ReadOptions,
   SubscribeOptions,

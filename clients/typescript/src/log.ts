@@ -9,6 +9,7 @@ import type {
   IngestOptions,
   LogInfo,
   ProjectOptions,
+  PassedOver,
   Projected,
   ReadOptions,
   SubscribeOptions,
@@ -373,6 +374,7 @@ export class Log {
       },
       history: historyOf(answer.headers),
       appended: found.appended === undefined ? undefined : earlier(found.appended, position),
+      passedOver: (found.passed_over ?? {}) as Record<string, PassedOver>,
     };
   }
 

@@ -214,6 +214,18 @@ test("a projection comes with the condition that protects it", async () => {
   await assert.rejects(log.append([paid], known.condition), ConditionFailed);
 });
 
+test("a projection tells what it has passed over", async () => {
+  const log = await freshLog();
+  const paid = [{ sum: 2 }, { amount: 3 }, {}].map((data) => ({ type: "Paid", data }));
+  await log.append(paid);
+  const reduce = { sum: ["/amount", "/sum"] };
+  const known = await log.project({ total: projection(reduce), all: projection("count") });
+  assert.deepEqual(known.states, { total: 5, all: 3 });
+  assert.deepEqual(known.passedOver, { total: { events: 1, first: 3 } });
+  const strict = log.project({ total: projection(reduce, [], [], { strict: true }) });
+  await assert.rejects(strict, /at position 3/);
+});
+
 test("a subscription shows what matches from where it is told", async () => {
   const log = await freshLog();
   await log.append(Array.from({ length: 5 }, (_, data) => ({ type: "Old", data })));

@@ -7,7 +7,7 @@ claimed = matching(["UsernameClaimed"], ["username:ada"])
 log.append([NewEvent("UsernameClaimed", {"user": 1}, ["username:ada"])], unless_exists(claimed))
 """
 
-from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
+from .answers import Accepted, Appended, BulkAppended, LogInfo, PassedOver, Projected
 from .client import Client
 from .cursor import Cursor, Place
 from .errors import (
@@ -78,6 +78,7 @@ __all__ = [
     "NotFound",
     "OutcomeUnknown",
     "Place",
+    "PassedOver",
     "Projected",
     "Projection",
     "Query",

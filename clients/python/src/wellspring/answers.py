@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .events import Condition
@@ -38,6 +38,15 @@ class BulkAppended:
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """Events that a projection has passed over."""
+
+    events: int
+    first: int
+    """The position of the first."""
+
+
+@dataclass(frozen=True)
 class Projected:
     """States, the position they reflect, and the condition that protects a decision on them."""
 
@@ -48,6 +57,8 @@ class Projected:
     history: str | None = None
     appended: Appended | None = None
     """What the caller has appended under the `key` that was given."""
+    passed_over: dict[str, PassedOver] = field(default_factory=dict)
+    """Events without a value that a projection could use, by its name; none: it is missing."""
 
     @property
     def condition(self) -> Condition:

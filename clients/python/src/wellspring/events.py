@@ -105,6 +105,7 @@ class Projection(TypedDict, total=False):
     query: Query
     reduce: Any
     init: Any
+    strict: bool
 
 
 ALL: Query = {"items": []}
@@ -148,12 +149,16 @@ def projection(
     *,
     query: Query | None = None,
     init: Any = _UNSET,
+    strict: bool = False,
 ) -> Projection:
     """A reducer over the events with one of the types and all of the tags, or of a whole query.
 
     `reduce` is `"count"`, `{"last": "/pointer"}` and so on, as the server's manual lists them.
+    A strict projection is refused with `Invalid` if an event has no value that it can use.
     """
     made: Projection = {"query": query or matching(types, tags), "reduce": reduce}
+    if strict:
+        made["strict"] = True
     if init is not _UNSET:
         made["init"] = init
     return made

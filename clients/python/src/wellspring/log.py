@@ -17,7 +17,7 @@ from typing import (
     overload,
 )
 
-from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
+from .answers import Accepted, Appended, BulkAppended, LogInfo, PassedOver, Projected
 from .cursor import Cursor, Place, cursor_at
 from .errors import AnotherHistory, ConditionFailed, Headers, WellspringError, move_lines
 from .events import (
@@ -369,7 +369,12 @@ class Log:
             first, last = (member(appended, name, int) for name in ("first", "last"))
             appended = Appended(first, last, max(position, last), True)
         states = member(found, "states", dict)
-        return Projected(states, position, guard, history_of(answer.headers), appended)
+        passed_over = {
+            name: PassedOver(member(each, "events", int), member(each, "first", int))
+            for name, each in found.get("passed_over", {}).items()
+        }
+        history = history_of(answer.headers)
+        return Projected(states, position, guard, history, appended, passed_over)
 
     def decide(
         self,

@@ -6,11 +6,11 @@
 //! surrounding white space; `distinct` values in order; `group` by the value at a pointer or by a
 //! tag's key, each group with its own reducer.
 //!
-//! **Skipped events.** An event without a value at the pointer, with a value of the wrong type
+//! **Events passed over.** An event without a value at the path, with a value of the wrong type
 //! there (for `sum`, `avg`, `min`, `max` anything but a number; for `group` an array or object), or
-//! whose data is not JSON changes nothing. `count` ignores the data and counts every matching
-//! event. The answer says how many values of the wrong type a projection has passed over, in
-//! `ignored`; `null` is no value.
+//! whose data is not JSON changes nothing; a strict projection ends with an error instead. `count`
+//! ignores the data and counts every matching event. The answer says for each projection how many
+//! events it has passed over, and the first. `first` looks at no event after its value.
 //!
 //! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the largest place to the
 //! smallest, at most 64 of them after the point. From the first number that does not fit, the sum
