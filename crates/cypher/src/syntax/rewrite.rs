@@ -33,8 +33,8 @@ pub(super) struct Edit {
 }
 
 /// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}`, `-->+`,
-/// `CALL (x) { … }`, calls that end a subquery, `REMOVE n[key]`, labels from expressions, line breaks in strings and
-/// underscores in numbers.
+/// `CALL (x) { … }`, calls that end a subquery, `REMOVE n[key]`, labels from expressions, line
+/// breaks in strings and underscores in numbers.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
