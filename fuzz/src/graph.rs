@@ -2,7 +2,7 @@
 //! refused, never a panic; what is kept beside the nodes and relationships agrees with them, and a
 //! snapshot of it says the same.
 use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
-use wellspring_graph::{Direction, GraphFold, Transaction};
+use wellspring_graph::{Direction, EntityScan, GraphFold, Transaction};
 
 pub fn run(bytes: &[u8]) {
     let mut fold = GraphFold::new();

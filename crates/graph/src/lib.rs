@@ -47,7 +47,7 @@ pub use graph::{
 pub use id::{Entity, NodeId, RelationshipId};
 pub use names::{Name, is_name};
 pub use transaction::{
-    AdjacencyScan, Direction, DrawnIds, FinishedTransaction, NodeScan, PropertyChange,
+    AdjacencyScan, Direction, DrawnIds, EntityScan, FinishedTransaction, NodeScan, PropertyChange,
     RelationshipScan, Statistics, Transaction,
 };
 pub use value::Value;

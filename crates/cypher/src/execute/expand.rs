@@ -6,7 +6,7 @@ use crate::error::{Detail, Error, Result};
 use crate::ir::{self, Slot};
 use crate::plan::{Connection, Expand};
 use crate::value::{NodeId, RelationshipId, Value};
-use wellspring_graph::{Direction, Name};
+use wellspring_graph::{Direction, EntityScan, Name};
 
 pub(super) fn expand(
     expand: &Expand,

@@ -10,7 +10,7 @@ use crate::ir::Slot;
 use crate::plan::Join;
 use crate::value::{Distinct, Value, from_property, meets_by_hash, to_property};
 use std::sync::Arc;
-use wellspring_graph::{Name, NodeId};
+use wellspring_graph::{EntityScan, Name, NodeId};
 
 /// Overhead of a value in the table, and bytes of a node.
 const ENTRY_BYTES: u64 = 96;

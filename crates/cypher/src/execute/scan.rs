@@ -14,7 +14,7 @@ use crate::plan::{
 use crate::value::{
     Distinct, DistinctSet, NodeId, RelationshipId, Value, from_property, meets_by_hash, to_property,
 };
-use wellspring_graph::{Name, NodeScan, Value as Property};
+use wellspring_graph::{EntityScan, Name, NodeScan, Value as Property};
 
 pub(super) fn scan(
     scan: &Scan,

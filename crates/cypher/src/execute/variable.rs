@@ -11,7 +11,7 @@ use crate::evaluate::evaluate;
 use crate::ir::{self, Expression};
 use crate::plan::ExpandVariable;
 use crate::value::{NodeId, RelationshipId, Value, equals, from_property};
-use wellspring_graph::{Adjacent, Direction, Name};
+use wellspring_graph::{Adjacent, Direction, EntityScan, Name};
 
 /// The conditions on every relationship of a chain.
 pub(super) struct Steps {

@@ -2,13 +2,14 @@
 
 use super::built_in::BuiltInProcedure;
 use super::meta::{LARGE_SAMPLE, charged, integer};
+use super::scans::each_found;
 use super::signature::{Parameter, column};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::value::{Distinct, DistinctSet, Value, from_property, steps_of};
 use std::sync::Arc;
-use wellspring_graph::{Name, SchemaDefinition, SchemaKind, SchemaSubject};
+use wellspring_graph::{EntityScan, Name, SchemaDefinition, SchemaKind, SchemaSubject};
 
 pub(super) static TABLE: &[BuiltInProcedure] = &[
     BuiltInProcedure {
@@ -194,23 +195,17 @@ fn schema_of_relationships(context: &mut Context<'_>) -> Result<Rows> {
 fn distinct_values(label: &str, key: &str, context: &mut Context<'_>) -> Result<Rows> {
     let transaction = &*context.transaction;
     let (label, key) = (transaction.known_name(label), transaction.known_name(key));
-    let mut scan = transaction.scan_label(label);
-    let mut seen = DistinctSet::default();
-    let (mut values, mut met, mut is_finished) = (Vec::new(), Vec::new(), false);
-    while !is_finished {
-        met.clear();
-        let progress = scan.fill(context.transaction, &mut met);
-        context.budget.charge_steps(1 + progress.examined as u64)?;
-        is_finished = progress.is_finished;
-        for id in &met {
-            let Some(value) = context.transaction.node_property(*id, key)? else { continue };
-            let value = from_property(value);
-            context.budget.charge_steps(1 + value.steps())?;
-            if seen.insert(Distinct::of([value.clone()])) {
-                context.budget.charge_bytes(2 * value.bytes())?;
-                values.push(value);
-            }
+    let scan = transaction.scan_label(label);
+    let (mut seen, mut values) = (DistinctSet::default(), Vec::new());
+    each_found(scan, context, |id, context| {
+        let Some(value) = context.transaction.node_property(id, key)? else { return Ok(()) };
+        let value = from_property(value);
+        context.budget.charge_steps(1 + value.steps())?;
+        if seen.insert(Distinct::of([value.clone()])) {
+            context.budget.charge_bytes(2 * value.bytes())?;
+            values.push(value);
         }
-    }
+        Ok(())
+    })?;
     Ok(vec![vec![Value::list(values)]])
 }

@@ -1,6 +1,7 @@
 //! Procedures that change the graph, and those that refuse to go on.
 
 use super::built_in::BuiltInProcedure;
+use super::scans::each_found;
 use super::signature::{Parameter, column};
 use super::{ArgumentType, Mode, Rows};
 use crate::context::Context;
@@ -257,23 +258,18 @@ fn find_nodes(
     let pairs = || labels.iter().flat_map(|label| known.iter().map(move |it| (*label, it)));
     let has_index =
         |(label, (key, _)): &(Name, &(Name, Property))| context.transaction.has_index(*label, *key);
-    let mut scan = match pairs().find(has_index).or_else(|| pairs().next()) {
+    let scan = match pairs().find(has_index).or_else(|| pairs().next()) {
         Some((label, (key, value))) => context.transaction.seek_nodes(label, *key, value),
         None => context.transaction.scan_nodes(),
     };
-    let (mut found, mut met, mut is_finished) = (Vec::new(), Vec::new(), false);
-    while !is_finished {
-        met.clear();
-        let progress = scan.fill(context.transaction, &mut met);
-        context.budget.charge_steps(1 + progress.examined as u64)?;
-        is_finished = progress.is_finished;
-        for id in &met {
-            if is_it(*id, labels, known, context)? {
-                context.budget.charge_bytes(size_of::<NodeId>() as u64)?;
-                found.push(*id);
-            }
+    let mut found = Vec::new();
+    each_found(scan, context, |id, context| {
+        if is_it(id, labels, known, context)? {
+            context.budget.charge_bytes(size_of::<NodeId>() as u64)?;
+            found.push(id);
         }
-    }
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -327,25 +323,20 @@ fn find_relationships(
     known: &[(Name, Property)],
     context: &mut Context<'_>,
 ) -> Result<Vec<RelationshipId>> {
-    let mut scan = context.transaction.adjacent(from, Direction::Outgoing, &[kind], Some(to));
-    let (mut found, mut met, mut is_finished) = (Vec::new(), Vec::new(), false);
-    while !is_finished {
-        met.clear();
-        let progress = scan.fill(context.transaction, &mut met);
-        context.budget.charge_steps(1 + progress.examined as u64)?;
-        is_finished = progress.is_finished;
-        for adjacent in &met {
-            let id = adjacent.relationship;
-            let mut is_it = true;
-            for (key, wanted) in known {
-                context.budget.charge_steps(1)?;
-                is_it &= is_same(context.transaction.relationship_property(id, *key)?, wanted);
-            }
-            if is_it {
-                context.budget.charge_bytes(size_of::<RelationshipId>() as u64)?;
-                found.push(id);
-            }
+    let scan = context.transaction.adjacent(from, Direction::Outgoing, &[kind], Some(to));
+    let mut found = Vec::new();
+    each_found(scan, context, |adjacent, context| {
+        let id = adjacent.relationship;
+        let mut is_it = true;
+        for (key, wanted) in known {
+            context.budget.charge_steps(1)?;
+            is_it &= is_same(context.transaction.relationship_property(id, *key)?, wanted);
         }
-    }
+        if is_it {
+            context.budget.charge_bytes(size_of::<RelationshipId>() as u64)?;
+            found.push(id);
+        }
+        Ok(())
+    })?;
     Ok(found)
 }

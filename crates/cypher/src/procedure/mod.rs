@@ -6,6 +6,7 @@ mod changes;
 mod events;
 mod graph_names;
 mod meta;
+mod scans;
 mod schema_items;
 mod search_index;
 mod server_facts;

@@ -1,8 +1,9 @@
 //! The indexes that searches name, and the entities in them.
 
+use super::scans::each_found;
 use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
-use crate::value::{NodeId, RelationshipId, Value};
+use crate::value::Value;
 use wellspring_graph::{Name, SchemaDefinition, SchemaSubject, Value as Property};
 
 /// An index that a search names.
@@ -54,19 +55,30 @@ pub(super) fn search_index(
 /// Reads a property of an entity.
 pub(super) type ReadProperty<'r> = dyn Fn(Name, &mut Context<'_>) -> Result<Option<Property>> + 'r;
 
+/// Bytes of rows, read to find properties, that are charged for as a step.
+const BYTES_PER_STEP: u64 = 128;
+
 /// Passes each entity that has one of the index's labels or types to `visit`, once.
 pub(super) fn each_entity(
     index: &SearchIndex,
     context: &mut Context<'_>,
     visit: &mut dyn FnMut(Value, &ReadProperty<'_>, &mut Context<'_>) -> Result<()>,
 ) -> Result<()> {
+    let mut walked = 0;
+    let mut visit = |entity, property: &ReadProperty<'_>, context: &mut Context<'_>| {
+        visit(entity, property, context)?;
+        walked += context.transaction.take_walked();
+        context.budget.charge_steps(walked / BYTES_PER_STEP)?;
+        walked %= BYTES_PER_STEP;
+        Ok(())
+    };
     let subjects: Vec<Name> = index.definition.subjects().collect();
     for (at, subject) in subjects.iter().enumerate() {
         let earlier = subjects.get(..at).unwrap_or_default();
         if index.is_of_nodes() {
-            each_node(*subject, earlier, context, visit)?;
+            each_node(*subject, earlier, context, &mut visit)?;
         } else {
-            each_relationship(*subject, context, visit)?;
+            each_relationship(*subject, context, &mut visit)?;
         }
     }
     Ok(())
@@ -78,26 +90,16 @@ fn each_node(
     context: &mut Context<'_>,
     visit: &mut dyn FnMut(Value, &ReadProperty<'_>, &mut Context<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut scan = context.transaction.scan_label(label);
-    let (mut met, mut is_finished): (Vec<NodeId>, _) = (Vec::new(), false);
-    while !is_finished {
-        met.clear();
-        let progress = scan.fill(context.transaction, &mut met);
-        context.budget.charge_steps(1 + progress.examined as u64)?;
-        is_finished = progress.is_finished;
-        'nodes: for id in &met {
-            for other in earlier {
-                if context.transaction.has_label(*id, *other)? {
-                    continue 'nodes;
-                }
+    each_found(context.transaction.scan_label(label), context, |id, context| {
+        for other in earlier {
+            if context.transaction.has_label(id, *other)? {
+                return Ok(());
             }
-            let property =
-                |key, context: &mut Context<'_>| Ok(context.transaction.node_property(*id, key)?);
-            visit(Value::Node(*id), &property, context)?;
         }
-        charge_walked(context)?;
-    }
-    Ok(())
+        let property =
+            |key, context: &mut Context<'_>| Ok(context.transaction.node_property(id, key)?);
+        visit(Value::Node(id), &property, context)
+    })
 }
 
 fn each_relationship(
@@ -105,27 +107,10 @@ fn each_relationship(
     context: &mut Context<'_>,
     visit: &mut dyn FnMut(Value, &ReadProperty<'_>, &mut Context<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut scan = context.transaction.scan_type(kind);
-    let (mut met, mut is_finished): (Vec<RelationshipId>, _) = (Vec::new(), false);
-    while !is_finished {
-        met.clear();
-        let progress = scan.fill(context.transaction, &mut met);
-        context.budget.charge_steps(1 + progress.examined as u64)?;
-        is_finished = progress.is_finished;
-        for id in &met {
-            let property = |key, context: &mut Context<'_>| {
-                Ok(context.transaction.relationship_property(*id, key)?)
-            };
-            visit(Value::Relationship(*id), &property, context)?;
-        }
-        charge_walked(context)?;
-    }
-    Ok(())
-}
-
-/// Charges for the bytes of rows that were read to find properties.
-fn charge_walked(context: &mut Context<'_>) -> Result<()> {
-    const BYTES_PER_STEP: u64 = 128;
-    let walked = context.transaction.take_walked();
-    context.budget.charge_steps(walked / BYTES_PER_STEP)
+    each_found(context.transaction.scan_type(kind), context, |id, context| {
+        let property = |key, context: &mut Context<'_>| {
+            Ok(context.transaction.relationship_property(id, key)?)
+        };
+        visit(Value::Relationship(id), &property, context)
+    })
 }

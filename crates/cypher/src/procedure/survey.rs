@@ -4,10 +4,10 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::functions::properties;
-use crate::value::{NodeId, RelationshipId, Value};
+use crate::value::{NodeId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wellspring_graph::{Direction, Name, Progress, Transaction};
+use wellspring_graph::{Direction, EntityScan, Name};
 
 /// What is surveyed.
 pub(super) struct Extent {
@@ -161,9 +161,7 @@ fn survey_label(
 ) -> Result<()> {
     let name = context.transaction.known_name(label);
     let count = context.transaction.label_count(name);
-    let mut scan = context.transaction.scan_label(name);
-    let fill = |transaction: &Transaction, out: &mut Vec<NodeId>| scan.fill(transaction, out);
-    for id in sampled(count, extent.sample, fill, context)? {
+    for id in sampled(count, extent.sample, context.transaction.scan_label(name), context)? {
         let found = properties(&Value::Node(id), context)?;
         let labels = label_texts(id, context)?;
         let seen = survey.labels.entry(Arc::clone(label)).or_default();
@@ -216,10 +214,7 @@ fn survey_type(
 ) -> Result<()> {
     let name = context.transaction.known_name(kind);
     let count = context.transaction.type_count(name);
-    let mut scan = context.transaction.scan_type(name);
-    let fill =
-        |transaction: &Transaction, out: &mut Vec<RelationshipId>| scan.fill(transaction, out);
-    for id in sampled(count, extent.sample, fill, context)? {
+    for id in sampled(count, extent.sample, context.transaction.scan_type(name), context)? {
         let found = properties(&Value::Relationship(id), context)?;
         let relationship = context.transaction.relationship(id)?;
         let starts = label_texts(relationship.from, context)?;
@@ -247,24 +242,23 @@ fn label_texts(id: NodeId, context: &mut Context<'_>) -> Result<Vec<Text>> {
 
 /// Every n-th of the entities of a scan: all of them where there are few. A scan is not followed
 /// beyond 64 times the sample.
-fn sampled<T: Copy>(
+fn sampled<Scan: EntityScan>(
     count: u64,
     sample: Option<u64>,
-    mut fill: impl FnMut(&Transaction, &mut Vec<T>) -> Progress,
+    mut scan: Scan,
     context: &mut Context<'_>,
-) -> Result<Vec<T>> {
+) -> Result<Vec<Scan::Item>> {
     const WIDEST_STRIDE: u64 = 64;
     let sample = sample.unwrap_or(u64::MAX).max(1);
     let stride = (count / sample).clamp(1, WIDEST_STRIDE);
     let (mut chosen, mut met, mut next, mut at) = (Vec::new(), Vec::new(), 0, 0);
     loop {
-        met.clear();
-        let progress = fill(context.transaction, &mut met);
+        let progress = scan.fill(context.transaction, &mut met);
         context.budget.charge_steps(1 + progress.examined as u64)?;
-        for entity in &met {
+        for entity in met.drain(..) {
             if at == next && (chosen.len() as u64) < sample {
-                context.budget.charge_bytes(size_of::<T>() as u64)?;
-                chosen.push(*entity);
+                context.budget.charge_bytes(size_of::<Scan::Item>() as u64)?;
+                chosen.push(entity);
                 next += stride;
             }
             at += 1;

@@ -4,7 +4,7 @@ use crate::value::{TckNode, TckRelationship, TckValue};
 use std::collections::{BTreeMap, BTreeSet};
 use wellspring_cypher::temporal;
 use wellspring_cypher::value::{NodeId, Path, RelationshipId, Value, from_property};
-use wellspring_graph::{Graph, Name, Transaction, Value as Property};
+use wellspring_graph::{EntityScan, Graph, Name, Transaction, Value as Property};
 
 /// A value in the kit's form, with entities as this transaction sees them.
 pub(crate) fn actual(value: &Value, transaction: &Transaction) -> TckValue {

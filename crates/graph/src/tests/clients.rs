@@ -1,8 +1,8 @@
 //! Concurrent clients, as a view serves them: the lock is held for decisions, never for execution.
 
 use crate::{
-    Adoption, CommittedChanges, FoldStep, Graph, GraphFold, NodeId, PreparedTransaction,
-    Transaction, Value, Verdict,
+    Adoption, CommittedChanges, EntityScan, FoldStep, Graph, GraphFold, NodeId,
+    PreparedTransaction, Transaction, Value, Verdict,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_types::Event;

@@ -5,7 +5,7 @@ use super::any_value;
 use super::history::encoded;
 use crate::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED, LABEL_TAG};
 use crate::value::Value;
-use crate::{FoldStep, Graph, GraphFold, NodeId, Transaction, Verdict, Violation};
+use crate::{EntityScan, FoldStep, Graph, GraphFold, NodeId, Transaction, Verdict, Violation};
 use proptest::prelude::*;
 
 fn dump(fold: &GraphFold) -> Vec<String> {

@@ -3,8 +3,8 @@
 use super::model::Model;
 use super::step::{KEYS, LABELS, Step, TYPES, any_step};
 use crate::{
-    CommittedChanges, Direction, FoldStep, Graph, GraphFold, Name, SchemaDefinition, SchemaKind,
-    SchemaSubject, Transaction, Value, Verdict,
+    CommittedChanges, Direction, EntityScan, FoldStep, Graph, GraphFold, Name, SchemaDefinition,
+    SchemaKind, SchemaSubject, Transaction, Value, Verdict,
 };
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::step::{KEYS, LABELS, TYPES};
 use crate::value::Value;
 use crate::{
-    ChangeSet, Direction, Graph, Name, NodeChange, NodeId, PreparedTransaction, PropertyChanges,
-    RelationshipChange, RelationshipId, Transaction, Violation,
+    ChangeSet, Direction, EntityScan, Graph, Name, NodeChange, NodeId, PreparedTransaction,
+    PropertyChanges, RelationshipChange, RelationshipId, Transaction, Violation,
 };
 use proptest::prelude::*;
 use std::sync::Arc;

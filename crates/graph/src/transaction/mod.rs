@@ -12,7 +12,7 @@ mod write;
 
 pub use finish::FinishedTransaction;
 pub use ids::DrawnIds;
-pub use scan::{AdjacencyScan, Direction, NodeScan, RelationshipScan};
+pub use scan::{AdjacencyScan, Direction, EntityScan, NodeScan, RelationshipScan};
 pub use statistics::Statistics;
 pub use write::PropertyChange;
 

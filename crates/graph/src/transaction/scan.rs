@@ -34,40 +34,43 @@ pub struct RelationshipScan(Source);
 #[derive(Debug, Clone)]
 pub struct AdjacencyScan(VecDeque<AdjacencyRun>);
 
-impl NodeScan {
-    /// Appends the next nodes to `out`, possibly none. The scan continues until
+/// A position among entities that a transaction sees.
+pub trait EntityScan: Sized {
+    /// What it finds.
+    type Item;
+
+    /// Appends the next ones to `out`, possibly none. The scan continues until
     /// [`Progress::is_finished`].
-    pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<NodeId>) -> Progress {
+    fn fill(&mut self, transaction: &Transaction, out: &mut Vec<Self::Item>) -> Progress;
+
+    /// Collects all remaining ones; for scans that are known to be short.
+    fn collect(mut self, transaction: &Transaction) -> Vec<Self::Item> {
+        let mut all = Vec::new();
+        while !self.fill(transaction, &mut all).is_finished {}
+        all
+    }
+}
+
+impl EntityScan for NodeScan {
+    type Item = NodeId;
+
+    fn fill(&mut self, transaction: &Transaction, out: &mut Vec<NodeId>) -> Progress {
         transaction.graph.advance_nodes(&mut self.0, out)
     }
-
-    /// Collects all remaining nodes; for scans that are known to be short.
-    pub fn collect(mut self, transaction: &Transaction) -> Vec<NodeId> {
-        let mut all = Vec::new();
-        while !self.fill(transaction, &mut all).is_finished {}
-        all
-    }
 }
 
-impl RelationshipScan {
-    /// Appends the next relationships to `out`, possibly none. The scan continues until
-    /// [`Progress::is_finished`].
-    pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<RelationshipId>) -> Progress {
+impl EntityScan for RelationshipScan {
+    type Item = RelationshipId;
+
+    fn fill(&mut self, transaction: &Transaction, out: &mut Vec<RelationshipId>) -> Progress {
         transaction.graph.advance_relationships(&mut self.0, out)
     }
-
-    /// Collects all remaining relationships; for scans that are known to be short.
-    pub fn collect(mut self, transaction: &Transaction) -> Vec<RelationshipId> {
-        let mut all = Vec::new();
-        while !self.fill(transaction, &mut all).is_finished {}
-        all
-    }
 }
 
-impl AdjacencyScan {
-    /// Appends the next relationships to `out`, possibly none. The scan continues until
-    /// [`Progress::is_finished`].
-    pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<Adjacent>) -> Progress {
+impl EntityScan for AdjacencyScan {
+    type Item = Adjacent;
+
+    fn fill(&mut self, transaction: &Transaction, out: &mut Vec<Adjacent>) -> Progress {
         let Some(run) = self.0.front_mut() else {
             return Progress { examined: 0, is_finished: true };
         };
@@ -76,13 +79,6 @@ impl AdjacencyScan {
             self.0.pop_front();
         }
         Progress { is_finished: self.0.is_empty(), ..progress }
-    }
-
-    /// Collects all remaining relationships; for scans that are known to be short.
-    pub fn collect(mut self, transaction: &Transaction) -> Vec<Adjacent> {
-        let mut all = Vec::new();
-        while !self.fill(transaction, &mut all).is_finished {}
-        all
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes in a transaction.
 
-use super::Transaction;
+use super::{EntityScan, Transaction};
 use crate::fault::GraphError;
 use crate::graph::{
     Graph, NodeRow, Progress, Properties, Relationship, RelationshipRow, set_properties,
