@@ -56,6 +56,11 @@ impl Pointer {
         Ok(Pointer { text: text.to_owned(), steps })
     }
 
+    /// The steps, each with the index that it is in an array, if it can be one.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
+        self.steps.iter().map(|step| (&*step.key, step.index))
+    }
+
     /// The value it points at, as sent; `None` if there is none. Of members of the same name the
     /// last counts. The syntax of `json` has been checked before; on other text this finds anything
     /// or nothing, and panics nowhere. One pass, whatever the number of steps.

@@ -32,6 +32,17 @@ impl<'a> TrustedCursor<'a> {
         Some(same)
     }
 
+    /// Where the next byte is that is not white space.
+    pub(crate) fn place(&mut self) -> Option<usize> {
+        self.peek()?;
+        Some(self.at)
+    }
+
+    /// What has been consumed since a place.
+    pub(crate) fn since(&self, place: usize) -> Option<&'a str> {
+        self.text.get(place..self.at)
+    }
+
     /// Consumes a string and gives it with its quotes.
     pub fn string(&mut self) -> Option<&'a str> {
         if self.peek()? != b'"' {

@@ -67,6 +67,8 @@ def time_text(time: datetime.datetime | str, what: str) -> str:
     """A time as RFC 3339 has it; raises ValueError for one without a zone."""
     if isinstance(time, str):
         return time
+    if not isinstance(time, datetime.datetime):
+        raise TypeError(f"{what} must be a datetime or a text, not {type(time).__name__}")
     if time.tzinfo is None:
         raise ValueError(f"{what} has no time zone: give it one, as datetime.timezone.utc")
     return time.isoformat()

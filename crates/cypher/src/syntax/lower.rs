@@ -296,7 +296,7 @@ impl<'l> Lowering<'l> {
             let mark = self.names.mark();
             match imports {
                 Imports::All => {
-                    for (name, slot) in hidden.own() {
+                    for (name, slot) in hidden.all() {
                         self.names.push(name, *slot);
                     }
                 }

@@ -64,6 +64,11 @@ impl Names {
         self.extend(names);
     }
 
+    /// All names in scope, in order of declaration; of equal ones the last counts.
+    pub(super) fn all(&self) -> &[(Arc<str>, Slot)] {
+        &self.entries
+    }
+
     /// The query's names, in order of declaration.
     pub(super) fn own(&self) -> &[(Arc<str>, Slot)] {
         self.entries.get(self.base..).unwrap_or_default()

@@ -309,6 +309,13 @@ fn what_tools_write_around_subqueries_is_understood() {
         ),
         ["1", "-1", "2", "-2"]
     );
+    for nested in [
+        "UNWIND [1, 2] AS a CALL (*) { CALL (*) { RETURN a AS c } RETURN c } RETURN c",
+        "UNWIND [1, 2] AS a CALL (a) { CALL (*) { RETURN a AS c } RETURN c } RETURN c",
+        "UNWIND [1, 2] AS a WITH a, COLLECT { CALL (*) { RETURN a AS z } RETURN z } AS e RETURN e[0]",
+    ] {
+        assert_eq!(graph.column(nested), ["1", "2"], "{nested}");
+    }
     let undefined = graph.attempt("WITH 1 AS a CALL (*) { RETURN b AS c } RETURN c");
     assert!(undefined.is_err());
     // Words of the language are names of variables, too.

@@ -73,7 +73,7 @@ crate::kinds! {
         "Read the matching events up to conflict.position, decide again, and append with the new after.",
         "append condition failed: the event at position 42 matches item 0 of failIfEventsMatch" r#""conflict":{"position":42,"clause":"failIfEventsMatch","item":0}"#;
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread,
-        "The lease expired before the request, or another client holds it now. Nothing was appended.",
+        "The lease has expired or was released, or another client holds it now. An append has stored nothing; a subscription has ended.",
         "Acquire the lease again, read the events appended meanwhile, and decide again.",
         "the lease has expired or has another holder" r#""field":"fence""#;
     LEASE_HELD 409 "lease-held" "Another client holds the lease" Retry::Same,

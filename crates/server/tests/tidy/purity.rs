@@ -37,10 +37,7 @@ const PARTS: &[(&str, &str)] = &[
     ("faces/connectors", "wellspring_connectors::Cursor"),
     // Zones of time, from a database that is bundled with the program.
     ("faces/events", "jiff::tz"),
-    ("faces/events", "jiff::RoundMode"),
     ("faces/events", "jiff::Timestamp"),
-    ("faces/events", "jiff::Unit"),
-    ("faces/events", "jiff::ZonedRound"),
     // Locks that are awaited: they need no runtime.
     ("faces/graph", "tokio::sync"),
 ];

@@ -10,7 +10,7 @@
 //! there (for `sum`, `avg`, `min`, `max` anything but a number; for `group` an array or object), or
 //! whose data is not JSON changes nothing; a strict projection ends with an error instead. `count`
 //! ignores the data and counts every matching event. The answer says for each projection how many
-//! events it has passed over, and the first. `first` looks at no event after its value.
+//! events it has passed over, and the first.
 //!
 //! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the largest place to the
 //! smallest, at most 64 of them after the point. From the first number that does not fit, the sum
@@ -41,7 +41,7 @@ pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 use bounds::{Bounds, PassedOver};
 use reducer::{Facts, State};
 use request::Definition;
-use wellspring_json::{Fault, push_list, push_string, push_u64, shown_name};
+use wellspring_json::{Fault, PointerSet, push_list, push_string, push_u64, shown_name};
 use wellspring_types::moment::TimeRange;
 use wellspring_types::{Position, Query};
 
@@ -67,6 +67,8 @@ pub struct FoldEvent<'a> {
 pub struct Projections {
     running: Vec<Projection>,
     union: Query,
+    /// The pointers of all reducers.
+    pointers: PointerSet,
     after: Option<Position>,
     times: TimeRange,
     key: Option<String>,
@@ -92,7 +94,9 @@ impl Projections {
     pub fn parse(body: &[u8]) -> Result<Projections, Box<Fault>> {
         let request = request::parse(body)?;
         let union = request::union(&request.definitions)?;
-        let running = request.definitions.into_iter().map(|definition| Projection {
+        let (mut definitions, mut pointers) = (request.definitions, PointerSet::default());
+        definitions.iter_mut().for_each(|it| it.reducer.add_to(&mut pointers));
+        let running = definitions.into_iter().map(|definition| Projection {
             state: definition.reducer.start(definition.init.as_deref()),
             passed_over: PassedOver::new(definition.strictness),
             definition,
@@ -101,6 +105,7 @@ impl Projections {
         Ok(Projections {
             running: running.collect(),
             union,
+            pointers,
             after: request.after,
             times: request.times,
             key: request.key,
@@ -159,7 +164,7 @@ impl Projections {
         if self.failure.is_some() || self.after.is_some_and(|after| event.position <= after) {
             return;
         }
-        let facts = Facts::of(event);
+        let facts = Facts::of(event, &self.pointers);
         for Projection { definition, state, groups, passed_over } in &mut self.running {
             let tags = event.tags.iter().copied();
             if definition.query.matching_item(event.event_type, tags).is_none() {

@@ -11,7 +11,7 @@ use super::value_path::ValuePath;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use wellspring_json::push_string;
+use wellspring_json::{PointerSet, push_string};
 use wellspring_types::Position;
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
@@ -77,26 +77,28 @@ pub(super) struct Facts<'a> {
     data: &'a [u8],
     is_json: bool,
     recorded_at_us: u64,
-    /// The data as text with checked syntax; checked once for all reducers and only if one needs
-    /// it.
-    json: OnceCell<Option<&'a str>>,
+    pointers: &'a PointerSet,
+    /// What the pointers of the request point at, if the data is JSON: found once for all reducers,
+    /// and only if one needs it.
+    found: OnceCell<Option<Vec<Option<&'a str>>>>,
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(event: &FoldEvent<'a>) -> Facts<'a> {
+    pub(super) fn of(event: &FoldEvent<'a>, pointers: &'a PointerSet) -> Facts<'a> {
         let FoldEvent { position, tags, data, is_json, recorded_at_us, .. } = *event;
-        Facts { position, tags, data, is_json, recorded_at_us, json: OnceCell::new() }
+        let found = OnceCell::new();
+        Facts { position, tags, data, is_json, recorded_at_us, pointers, found }
     }
 
     /// The value at a path; an event without one is passed over.
     fn find(&self, path: &ValuePath, bounds: &mut Bounds<'_>) -> Result<Option<&'a str>, Overrun> {
-        let json = self.json.get_or_init(|| {
+        let found = self.found.get_or_init(|| {
             let text = self.is_json.then(|| std::str::from_utf8(self.data).ok())??;
-            json::whole(text).ok()
+            json::whole(text).ok().map(|json| self.pointers.find(json))
         });
-        let found = match json {
+        let found = match found {
             None => Unusable::NotJson,
-            Some(json) => match path.find(json) {
+            Some(found) => match path.value_of(found) {
                 Some(value) => return Ok(Some(value)),
                 None => Unusable::Nothing,
             },
@@ -124,6 +126,26 @@ impl<'a> Facts<'a> {
 }
 
 impl Reducer {
+    /// Adds its pointers to those of the request.
+    pub(super) fn add_to(&mut self, set: &mut PointerSet) {
+        match self {
+            Reducer::Count => {}
+            Reducer::Sum(path)
+            | Reducer::Average(path)
+            | Reducer::Least(path)
+            | Reducer::Greatest(path)
+            | Reducer::First(path)
+            | Reducer::Last(path)
+            | Reducer::Distinct(path) => path.add_to(set),
+            Reducer::Group { by, inner, .. } => {
+                if let GroupBy::Data(path) = by {
+                    path.add_to(set);
+                }
+                inner.add_to(set);
+            }
+        }
+    }
+
     /// The state before any event; a numeric `init` is the starting value of count and sum.
     pub(super) fn start(&self, init: Option<&str>) -> State {
         match self {
@@ -172,9 +194,11 @@ impl Reducer {
                 let number = event.number(at, bounds)?;
                 return keep_extreme(kept, number, Ordering::Greater, bounds);
             }
-            (Reducer::First(at), State::Kept(kept @ None)) => {
+            (Reducer::First(at), State::Kept(kept)) => {
                 let value = event.find(at, bounds)?;
-                return keep(kept, value, bounds);
+                if kept.is_none() {
+                    return keep(kept, value, bounds);
+                }
             }
             (Reducer::Last(at), State::Kept(kept)) => {
                 let value = event.find(at, bounds)?;
@@ -186,8 +210,7 @@ impl Reducer {
             (Reducer::Group { by, inner, .. }, State::Groups(groups)) => {
                 return by.fold(inner, groups, event, bounds);
             }
-            // `first` already has its value. No other pair occurs: a state comes from its own
-            // reducer.
+            // No other pair occurs: a state comes from its own reducer.
             _ => {}
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Groups by time: minutes, hours and days of a time zone.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{RoundMode, Timestamp, Unit, ZonedRound};
 use wellspring_types::moment::push_rfc3339;
+
+const FORM: &str = "%Y-%m-%dT%H:%M:%S%:z";
 
 /// How long a bucket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,15 +53,17 @@ impl TimeBuckets {
 
     /// `None` beyond the year 9999, which no event has.
     fn zoned_beginning(&self, zone: &TimeZone, us: u64) -> Option<String> {
-        let unit = match self.unit {
-            TimeUnit::Minute => Unit::Minute,
-            TimeUnit::Hour => Unit::Hour,
-            TimeUnit::Day => Unit::Day,
-        };
         let moment = Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()?;
         let zoned = moment.to_zoned(zone.clone());
-        let round = ZonedRound::new().smallest(unit).mode(RoundMode::Trunc);
-        Some(zoned.round(round).ok()?.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+        let text = match self.unit {
+            // By the offset of the moment: the hour of a change of clocks is one for each offset.
+            TimeUnit::Minute => zoned.strftime("%Y-%m-%dT%H:%M:00%:z"),
+            TimeUnit::Hour => zoned.strftime("%Y-%m-%dT%H:00:00%:z"),
+            TimeUnit::Day => {
+                return Some(zoned.start_of_day().ok()?.strftime(FORM).to_string());
+            }
+        };
+        Some(text.to_string())
     }
 }
 
@@ -88,6 +92,21 @@ mod tests {
             ("2026-10-25T22:59:59Z", "2026-10-25T00:00:00+02:00"),
         ] {
             assert_eq!(berlin.beginning(us(time)), beginning, "{time}");
+        }
+    }
+
+    /// Clocks that are changed at one minute past midnight.
+    #[test]
+    fn no_bucket_begins_after_its_events() {
+        let hours = buckets(TimeUnit::Hour, "America/Goose_Bay");
+        assert_eq!(hours.beginning(us("1994-04-03T04:01:00Z")), "1994-04-03T01:00:00-03:00");
+        let days = buckets(TimeUnit::Day, "America/Goose_Bay");
+        for (time, beginning) in [
+            ("1993-10-31T03:00:30Z", "1993-10-31T00:00:00-03:00"),
+            ("1993-10-31T03:01:00Z", "1993-10-30T00:00:00-03:00"),
+            ("1993-10-31T04:00:00Z", "1993-10-31T00:00:00-03:00"),
+        ] {
+            assert_eq!(days.beginning(us(time)), beginning, "{time}");
         }
     }
 

@@ -164,7 +164,7 @@ fn events_without_a_usable_value_are_counted_for_each_projection() {
         (r#"{"group":{"by":"/at","reduce":{"sum":"/at"}}}"#, Some((4, 2))),
         (r#"{"last":"/at"}"#, Some((1, 5))),
         (r#"{"distinct":"/at"}"#, Some((1, 5))),
-        (r#"{"first":"/at"}"#, None),
+        (r#"{"first":"/at"}"#, Some((1, 5))),
         (r#"{"group":{"by":{"tag":"k"},"reduce":"count"}}"#, None),
     ] {
         assert_eq!(passed_over(reduce, &list), expected, "{reduce}");

@@ -75,10 +75,7 @@ fn passed_over<'f>(reduce: &Value, facts: &[&'f Fact]) -> Vec<&'f Fact> {
     };
     match name.as_str() {
         "sum" | "avg" | "min" | "max" => without(&Value::is_number),
-        "last" | "distinct" => without(&|_| true),
-        "first" => {
-            facts.iter().take_while(|fact| find(fact, argument).is_none()).copied().collect()
-        }
+        "first" | "last" | "distinct" => without(&|_| true),
         _ => {
             let by = &argument["by"];
             let mut groups: BTreeMap<String, Vec<&Fact>> = BTreeMap::new();
