@@ -1,0 +1,160 @@
+//! What a worker does with a delivery that it holds.
+
+use crate::consumer::Consumer;
+use crate::delivery::{DeliveryId, DeliveryRefusal};
+use crate::plants::{Plant, planted};
+use wellspring_types::Position;
+
+impl Consumer {
+    /// The number of a delivery that this worker holds.
+    fn held(&mut self, worker: &str, id: DeliveryId) -> Result<u64, DeliveryRefusal> {
+        let asking = self.workers.id(worker);
+        let held = self.named(id).filter(|&number| {
+            let owner = self.deliveries[&number].worker;
+            Some(owner) == asking || planted(Plant::AnyWorker)
+        });
+        let Some(number) = held else {
+            self.counters.late += 1;
+            if let Some(asking) = asking {
+                self.workers.get_mut(asking).refused.push(id);
+            }
+            return Err(DeliveryRefusal::Lost);
+        };
+        if self.deliveries[&number].staged > 0 {
+            return Err(DeliveryRefusal::Staged);
+        }
+        Ok(number)
+    }
+
+    /// The number of a delivery that is held.
+    fn named(&self, id: DeliveryId) -> Option<u64> {
+        let held = self.deliveries.get(&id.number)?;
+        let is_same = id.generation == self.generation && id.nonce == held.nonce;
+        (is_same || planted(Plant::OldDeliveries)).then_some(id.number)
+    }
+
+    /// How many events of a delivery `up_to` includes: all without it.
+    fn count_up_to(&self, number: u64, up_to: Option<Position>) -> Result<u8, DeliveryRefusal> {
+        let held = &self.deliveries[&number];
+        let Some(up_to) = up_to else { return Ok(held.count) };
+        let place = self.keys[held.key].positions().take(usize::from(held.count));
+        let place = place.zip(1..).find(|(position, _)| *position == up_to);
+        place.map(|(_, count)| count).ok_or(DeliveryRefusal::NotInDelivery)
+    }
+
+    /// Takes a delivery from its worker. Returns its key.
+    pub(crate) fn end_delivery(&mut self, number: u64) -> u32 {
+        let held = self.deliveries.remove(&number).expect("a held delivery");
+        self.workers.get_mut(held.worker).held.remove(&number);
+        self.workers.forget_if_gone(held.worker);
+        held.key
+    }
+
+    /// Settles a delivery, or its events up to a position; the worker goes on to hold the rest.
+    pub fn settle(
+        &mut self,
+        worker: &str,
+        id: DeliveryId,
+        up_to: Option<Position>,
+    ) -> Result<(), DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        let count = self.count_up_to(number, up_to)?;
+        self.settle_events(number, count);
+        Ok(())
+    }
+
+    fn settle_events(&mut self, number: u64, count: u8) {
+        let held = self.deliveries.get_mut(&number).expect("a held delivery");
+        let (key, rest) = (held.key, held.count - count);
+        let rest = if planted(Plant::SettlesWholeRun) { 0 } else { rest };
+        let steps = held.count - rest - u8::from(rest == 0);
+        held.count = rest;
+        held.staged = 0;
+        self.counters.settled += u64::from(count);
+        for _ in 0..steps {
+            let has_next = self.keys[key].step();
+            debug_assert!(has_next, "a run consists of known events");
+        }
+        if rest == 0 {
+            self.end_delivery(number);
+            self.leave_event(key);
+        } else {
+            self.set_tries(&[key], 1);
+        }
+    }
+
+    /// Ends a try that failed. The next one is due after `retry_after_us`, or by default after the
+    /// pause of the definition.
+    pub fn fail(
+        &mut self,
+        worker: &str,
+        id: DeliveryId,
+        retry_after_us: Option<u64>,
+        now_us: u64,
+    ) -> Result<(), DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        let key = self.end_delivery(number);
+        let pause_us = self.definition.backoff.after(self.keys[key].tries);
+        let due_us = now_us.saturating_add(retry_after_us.unwrap_or(pause_us));
+        self.counters.failed += 1;
+        self.try_again(key, Some(due_us));
+        Ok(())
+    }
+
+    /// Parks the first event of a delivery, whatever its tries; the rest of a run is ready again.
+    pub fn park(&mut self, worker: &str, id: DeliveryId) -> Result<(), DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        let key = self.end_delivery(number);
+        self.begin_parking(key);
+        Ok(())
+    }
+
+    /// Gives a delivery back, as if it had not been taken.
+    pub fn give_back(&mut self, worker: &str, id: DeliveryId) -> Result<(), DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        let key = self.end_delivery(number);
+        let keys = self.event_keys(key);
+        self.set_tries(&keys, self.keys[key].tries.saturating_sub(1));
+        self.set_ready(key);
+        Ok(())
+    }
+
+    /// Asks for a delivery under the lock that stages an append which settles it. From now on the
+    /// delivery does not expire. Returns the events that the append settles. The caller tells the
+    /// outcome by [`settled`](Consumer::settled) or [`set_back`](Consumer::set_back).
+    pub fn begin_settling(
+        &mut self,
+        worker: &str,
+        id: DeliveryId,
+        up_to: Option<Position>,
+        now_us: u64,
+    ) -> Result<Vec<Position>, DeliveryRefusal> {
+        self.extend(worker, now_us);
+        let number = self.held(worker, id)?;
+        let count = self.count_up_to(number, up_to)?;
+        let held = self.deliveries.get_mut(&number).expect("just found");
+        held.staged = count;
+        Ok(self.keys[held.key].positions().take(usize::from(count)).collect())
+    }
+
+    /// The append that settles a delivery is durable. Nothing, if an operator has placed the
+    /// consumer elsewhere in the meantime.
+    pub fn settled(&mut self, id: DeliveryId) {
+        let Some(number) = self.named(id) else { return };
+        let held = &self.deliveries[&number];
+        let (count, worker) = (held.staged, held.worker);
+        if count > 0 {
+            self.settle_events(number, count);
+            self.lose_if_silent(number, worker);
+        }
+    }
+
+    /// The append that would have settled a delivery was taken back: its worker holds it again.
+    pub fn set_back(&mut self, id: DeliveryId) {
+        let Some(number) = self.named(id) else { return };
+        let held = self.deliveries.get_mut(&number).expect("just found");
+        held.staged = 0;
+        let worker = held.worker;
+        self.lose_if_silent(number, worker);
+    }
+}
