@@ -73,6 +73,8 @@ pub struct Consumer {
     pub(crate) is_placed: bool,
     /// The position up to which the log was looked at.
     pub(crate) scanned: Position,
+    /// How many keys the next event may open, as far as it is known.
+    pub(crate) next_keys: usize,
     pub(crate) keys: KeyTable,
     /// The known events with several keys.
     pub(crate) shared: BTreeMap<Position, Box<[u32]>>,
@@ -101,6 +103,7 @@ impl Consumer {
             state: RunState::Running,
             is_placed: false,
             scanned: after,
+            next_keys: 1,
             keys: KeyTable::default(),
             shared: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -266,6 +269,13 @@ impl Consumer {
     pub(crate) fn open_with_parking(&self) -> usize {
         let in_flight = self.unsaved.in_flight.as_ref().map_or(0, Vec::len);
         self.keys.len() + self.unsaved.pending.len() + in_flight
+    }
+
+    /// Whether the next event to be scanned has to wait for keys to be closed. One with more keys
+    /// than may be open still gets its turn.
+    pub(crate) fn is_full(&self) -> bool {
+        let open = self.open_with_parking();
+        open > 0 && open + self.next_keys > self.definition.max_open_keys
     }
 
     /// The earliest time at which [`expire`](Consumer::expire) has something to do.

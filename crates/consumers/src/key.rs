@@ -42,7 +42,9 @@ pub(crate) enum KeyState {
     /// Ready again at this time.
     Retrying(u64),
     /// To be parked as soon as a checkpoint that says so is durable: alone, or with its keys.
-    Parking { is_alone: bool },
+    Parking {
+        is_alone: bool,
+    },
     Parked,
     /// Not parked any more as soon as a checkpoint that says so is durable.
     Replaying,

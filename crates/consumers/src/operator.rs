@@ -46,6 +46,7 @@ impl Consumer {
     pub fn reset(&mut self, after: Position) {
         self.generation += 1;
         self.scanned = after;
+        self.next_keys = 1;
         self.keys = KeyTable::default();
         self.shared.clear();
         self.ready.clear();

@@ -87,7 +87,7 @@ impl Consumer {
     pub fn scan_need(&self, enough: usize) -> ScanNeed {
         if self.state != RunState::Running {
             ScanNeed::Idle
-        } else if self.open_with_parking() >= self.definition.max_open_keys {
+        } else if self.is_full() {
             ScanNeed::Full
         } else if self.ready.len() >= enough {
             ScanNeed::Enough
@@ -116,9 +116,8 @@ impl Consumer {
         }
         for event in events {
             debug_assert!(self.scanned < event.position && event.position <= up_to, "{event:?}");
-            // An event with more keys than may be open still gets its turn.
-            let open = self.open_with_parking();
-            if open > 0 && open + event.keys.len().max(1) > self.definition.max_open_keys {
+            self.next_keys = event.keys.len().max(1);
+            if self.is_full() {
                 self.scanned = event.position - 1;
                 return ScanVerdict::Cut(self.scanned);
             }
@@ -126,6 +125,7 @@ impl Consumer {
             self.scanned = event.position;
         }
         self.scanned = up_to;
+        self.next_keys = 1;
         ScanVerdict::Taken
     }
 

@@ -121,9 +121,7 @@ impl Consumer {
                 KeyPlace::Held(&self.workers.get(self.deliveries[&number].worker).name)
             }
             KeyState::Retrying(due_us) => KeyPlace::Retrying(due_us),
-            KeyState::Parking { .. } | KeyState::Parked | KeyState::Replaying => {
-                KeyPlace::Parked
-            }
+            KeyState::Parking { .. } | KeyState::Parked | KeyState::Replaying => KeyPlace::Parked,
         }
     }
 

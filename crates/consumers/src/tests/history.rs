@@ -2,8 +2,9 @@
 
 use super::model::{Kept, Model, Sign};
 use crate::{
-    Backoff, Checkpoint, Consumer, Definition, DeliveryId, DeliveryRefusal, FailureRule, KeyName, KeyedEvent, LookUp,
-    OrderKey, ParkedSelection, RunState, ScanFrom, ScanNeed, ScanVerdict, TakeRefusal, TurnVerdict,
+    Backoff, Checkpoint, Consumer, Definition, DeliveryId, DeliveryRefusal, FailureRule, KeyName,
+    KeyedEvent, LookUp, OrderKey, ParkedSelection, RunState, ScanFrom, ScanNeed, ScanVerdict,
+    TakeRefusal, TurnVerdict,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wellspring_types::Position;
@@ -185,8 +186,9 @@ impl History {
         let worker = WORKERS[self.below(3) as usize];
         self.expire();
         let known = self.model.workers.get(worker).cloned();
-        let turn = known.as_ref().map_or(5, |sign| sign.turn + [0, 1, 1, 1][self.below(4) as usize])
-            - u64::from(self.below(20) == 0);
+        let turn =
+            known.as_ref().map_or(5, |sign| sign.turn + [0, 1, 1, 1][self.below(4) as usize])
+                - u64::from(self.below(20) == 0);
         let verdict = self.consumer.begin_turn(worker, turn, self.now);
         match known {
             Some(known) if turn < known.turn => {

@@ -2,6 +2,7 @@
 
 mod history;
 mod model;
+mod scenarios;
 
 use crate::plants::{Plant, plant};
 use history::History;

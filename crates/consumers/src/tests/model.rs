@@ -203,8 +203,12 @@ impl Model {
 
     pub(super) fn expire(&mut self, now: u64) {
         let is_silent = |sign: &Sign| sign.last + self.definition.hold_us <= now;
-        let silent: BTreeSet<&str> =
-            self.workers.iter().filter(|(_, sign)| is_silent(sign)).map(|(name, _)| *name).collect();
+        let silent: BTreeSet<&str> = self
+            .workers
+            .iter()
+            .filter(|(_, sign)| is_silent(sign))
+            .map(|(name, _)| *name)
+            .collect();
         let lost = self.held.iter().filter(|(_, hold)| {
             let is_long = hold.since + self.definition.max_hold_us <= now;
             hold.staged == 0 && (is_long || silent.contains(hold.worker))
@@ -232,8 +236,7 @@ impl Model {
     pub(super) fn forget(&mut self, judged: u64) {
         let holders: BTreeSet<&str> = self.held.values().map(|hold| hold.worker).collect();
         let hold_us = self.definition.hold_us;
-        self.workers
-            .retain(|name, sign| sign.last + hold_us > judged || holders.contains(name));
+        self.workers.retain(|name, sign| sign.last + hold_us > judged || holders.contains(name));
     }
 
     /// W1 and the rest of the state: each open event is where the sets say that it is.
@@ -259,9 +262,9 @@ impl Model {
             let (found, place) = places(name);
             assert!(found <= position, "{name:?} is ahead of {position}");
             let names = Model::name(self.keys(position), position);
-            let is_next = names.iter().all(|other| {
-                next[other] == position && places(other).1 != KeyPlace::Looking
-            });
+            let is_next = names
+                .iter()
+                .all(|other| next[other] == position && places(other).1 != KeyPlace::Looking);
             let holder = self.held.values().find(|hold| hold.positions.contains(&position));
             let expected = match place {
                 KeyPlace::Looking => KeyPlace::Looking,
