@@ -1,6 +1,7 @@
 //! Random histories of a consumer, with a model beside it.
 
-use super::model::{Kept, Model, Sign};
+use super::invariants::assert_invariants;
+use super::model::{Model, SavedState, Sign};
 use crate::{
     Backoff, Checkpoint, Consumer, Definition, DeliveryId, DeliveryRefusal, FailureRule, KeyName,
     KeyedEvent, LookUp, OrderKey, ParkedSelection, RunState, ScanFrom, ScanNeed, ScanVerdict,
@@ -26,10 +27,10 @@ pub(super) struct History {
     scans: Vec<ScanFrom>,
     look_ups: Vec<LookUp>,
     chain: Vec<Checkpoint>,
-    kept: Option<Kept>,
+    kept: Option<SavedState>,
     /// The checkpoints that are being appended: of each generation at most one. With each, what it
     /// keeps, and what it replays.
-    appending: VecDeque<(Checkpoint, Kept, BTreeSet<Position>)>,
+    appending: VecDeque<(Checkpoint, SavedState, BTreeSet<Position>)>,
 }
 
 fn definition(random: &mut SplitMix64) -> Definition {
@@ -77,6 +78,7 @@ impl History {
         for _ in 0..160 {
             history.step();
             history.model.check(&history.consumer);
+            assert_invariants(&history.consumer);
         }
         history.finish();
     }
@@ -400,7 +402,7 @@ impl History {
     }
 
     /// Parks events in what a checkpoint keeps: with their keys, or alone.
-    fn park(&self, kept: &mut Kept, built: &Checkpoint) {
+    fn park(&self, kept: &mut SavedState, built: &Checkpoint) {
         for &position in &self.model.parking {
             kept.parked.insert(position);
             let name = KeyName::Event(position);
@@ -437,7 +439,7 @@ impl History {
         self.keep(built, kept);
     }
 
-    fn keep(&mut self, built: Checkpoint, kept: Kept) {
+    fn keep(&mut self, built: Checkpoint, kept: SavedState) {
         if built.is_full {
             self.chain.clear();
         }
@@ -512,7 +514,7 @@ impl History {
         let kept = &mut self.model.kept;
         let state = if kept.state == RunState::Paused { kept.state } else { RunState::Running };
         let generation = kept.generation + 1;
-        *kept = Kept { generation, from: after, scanned: after, state, ..fresh.kept };
+        *kept = SavedState { generation, from: after, scanned: after, state, ..fresh.kept };
         self.model.held.clear();
         self.model.retries.clear();
         self.model.parking.clear();

@@ -1,6 +1,7 @@
 //! Tests of the whole crate against a model.
 
 mod history;
+mod invariants;
 mod model;
 mod scenarios;
 

@@ -26,7 +26,7 @@ pub(super) struct Sign {
 
 /// What a checkpoint keeps.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct SavedState {
     pub(super) generation: u64,
     pub(super) from: Position,
     pub(super) scanned: Position,
@@ -44,7 +44,7 @@ pub(super) struct Model {
     pub(super) definition: Definition,
     /// The keys of each event; none: it does not match.
     pub(super) log: Vec<Option<Vec<String>>>,
-    pub(super) kept: Kept,
+    pub(super) kept: SavedState,
     pub(super) held: BTreeMap<DeliveryId, Hold>,
     pub(super) workers: BTreeMap<&'static str, Sign>,
     pub(super) retries: BTreeMap<Position, u64>,
@@ -61,7 +61,7 @@ impl Model {
         Model {
             definition,
             log: Vec::new(),
-            kept: Kept {
+            kept: SavedState {
                 generation: 1,
                 from: 0,
                 scanned: 0,

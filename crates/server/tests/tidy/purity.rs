@@ -12,7 +12,7 @@ const OF_HOST: &[&str] =
     &["access::view", "hex", "hostname", "identity", "names", "view::contract"];
 
 /// Crates that are pure from their roof on. Which others they take, their manifests say.
-const WHOLE: &[&str] = &["graph", "cypher", "bolt"];
+const WHOLE: &[&str] = &["graph", "cypher", "bolt", "consumers"];
 
 /// The pure half of a face, where the face has one.
 const OF_FACE: &str = "view";

@@ -70,7 +70,7 @@ const FLOORS: &[&[&str]] = &[
     &["tls", "patience", "readable"],
     &["types", "kafka", "test-support"],
     &["format", "client"],
-    &["json", "log", "graph", "bolt"],
+    &["json", "log", "graph", "bolt", "consumers"],
     &["log-conformance"],
     &["cypher", "journals/postgres", "connectors", "backup"],
     &["host"],
