@@ -8,7 +8,6 @@ use crate::definition::Definition;
 use crate::key::{Key, KeyName, KeyState};
 use crate::plants::{Plant, planted};
 use std::collections::BTreeMap;
-use std::fmt;
 use wellspring_types::Position;
 
 /// An open key in a checkpoint.
@@ -60,17 +59,6 @@ pub enum ChainFault {
     /// The first is a delta.
     NoFull,
 }
-
-impl fmt::Display for ChainFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ChainFault::Empty => "there is no checkpoint",
-            ChainFault::NoFull => "the first checkpoint is a delta",
-        })
-    }
-}
-
-impl std::error::Error for ChainFault {}
 
 impl Consumer {
     /// Whether a checkpoint would say more than the last one.

@@ -1,7 +1,5 @@
 //! What an operator defines of a consumer.
 
-use std::fmt;
-
 /// What keeps its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderKey {
@@ -103,22 +101,6 @@ pub enum DefinitionFault {
     /// `max_open_keys` is 0 or above [`Definition::MAX_OPEN_KEYS`].
     OpenKeys,
 }
-
-impl fmt::Display for DefinitionFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DefinitionFault::Hold => "the hold is zero",
-            DefinitionFault::MaxHold => "the longest hold is shorter than the hold",
-            DefinitionFault::InFlight => "no delivery may be in flight",
-            DefinitionFault::Run => "a run has 1 to 100 events",
-            DefinitionFault::Tries => "an event needs at least one try",
-            DefinitionFault::Backoff => "the first pause is longer than the longest",
-            DefinitionFault::OpenKeys => "1 to 16,777,216 keys may be open",
-        })
-    }
-}
-
-impl std::error::Error for DefinitionFault {}
 
 impl Definition {
     /// The most events in a delivery.

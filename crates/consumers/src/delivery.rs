@@ -1,6 +1,5 @@
 //! A delivery: events of one key, or one event of several, that a worker holds.
 
-use std::fmt;
 use wellspring_types::Position;
 
 /// Names a delivery. Ids of earlier processes and generations name none.
@@ -51,15 +50,3 @@ pub enum DeliveryRefusal {
     /// The position up to which to settle is not in the delivery.
     NotInDelivery,
 }
-
-impl fmt::Display for DeliveryRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeliveryRefusal::Lost => "the worker does not hold this delivery any more",
-            DeliveryRefusal::Staged => "an append that settles this delivery is under way",
-            DeliveryRefusal::NotInDelivery => "the position is not in this delivery",
-        })
-    }
-}
-
-impl std::error::Error for DeliveryRefusal {}

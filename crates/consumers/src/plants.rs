@@ -3,9 +3,22 @@
 
 #![cfg_attr(not(test), allow(dead_code))]
 
-/// A bug that can be planted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plant {
+macro_rules! plants {
+    ($($(#[$what:meta])* $plant:ident,)*) => {
+        /// A bug that can be planted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Plant {
+            $($(#[$what])* $plant,)*
+        }
+
+        impl Plant {
+            /// All bugs.
+            pub(crate) const ALL: &[Plant] = &[$(Plant::$plant),*];
+        }
+    };
+}
+
+plants! {
     /// A settled key is closed, whatever follows.
     ForgetsMore,
     /// A delivery expires while an append that settles it is staged.
@@ -30,25 +43,6 @@ pub(crate) enum Plant {
     AddsTries,
     /// A checkpoint names the head, although settlements before it are still to be looked up.
     NamesLateHead,
-}
-
-impl Plant {
-    /// All bugs.
-    #[cfg(test)]
-    pub(crate) const ALL: [Plant; 12] = [
-        Plant::ForgetsMore,
-        Plant::ExpiresStaged,
-        Plant::OldDeliveries,
-        Plant::AnyWorker,
-        Plant::RenewsHold,
-        Plant::OneKeyOnly,
-        Plant::RepeatsTurn,
-        Plant::SettlesWholeRun,
-        Plant::LateLookUp,
-        Plant::ForgetsClosed,
-        Plant::AddsTries,
-        Plant::NamesLateHead,
-    ];
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use crate::consumer::{Consumer, RunState};
 use crate::delivery::{Delivery, DeliveryId, HeldDelivery};
 use crate::key::{KeyName, KeyState};
 use crate::plants::{Plant, planted};
-use std::fmt;
 use wellspring_types::Position;
 
 /// Whether a worker's call counts.
@@ -34,17 +33,6 @@ pub enum TakeRefusal {
     /// The worker has begun no turn, or was silent for too long since.
     Unknown,
 }
-
-impl fmt::Display for TakeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TakeRefusal::Passed => "the worker has begun a later turn",
-            TakeRefusal::Unknown => "the worker is not known",
-        })
-    }
-}
-
-impl std::error::Error for TakeRefusal {}
 
 impl Consumer {
     /// Begins a turn of a worker, which counts its turns up. A worker that is not known may begin

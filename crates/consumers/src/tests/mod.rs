@@ -18,7 +18,7 @@ fn random_histories_are_as_the_model_says() {
 
 #[test]
 fn every_planted_bug_is_found_within_200_seeds() {
-    for bug in Plant::ALL {
+    for &bug in Plant::ALL {
         plant(Some(bug));
         let found = (0..200).find(|seed| std::panic::catch_unwind(|| History::run(*seed)).is_err());
         plant(None);
