@@ -188,7 +188,8 @@ impl Consumer {
         self.lookups.iter().take(most).map(look_up).collect()
     }
 
-    /// Takes the events that a look-up found, ascending. `is_all`: there are no more up to its end.
+    /// Takes the events that a look-up found, ascending: the first `limit` that are not left out
+    /// for [`recovery`](Consumer::recovery). `is_all`: there are no more up to its end.
     pub fn found(
         &mut self,
         look_up: &LookUp,

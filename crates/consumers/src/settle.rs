@@ -101,7 +101,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Parks the first event of a delivery, whatever its tries; the rest of a run is ready again.
+    /// Parks the first event of a delivery, whatever its tries, with its keys or alone as the
+    /// definition says; where that is to stop, with its keys. The rest of a run follows its key.
     pub fn park(&mut self, worker: &str, id: DeliveryId) -> Result<(), DeliveryRefusal> {
         let number = self.held(worker, id)?;
         let key = self.end_delivery(number);
