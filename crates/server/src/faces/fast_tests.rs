@@ -31,8 +31,6 @@ fn both_stacks_say_the_same_of_every_fast_path() {
     for (status, sent) in [
         (404, sent("GET", "/never", &[], "")),
         (404, sent("GET", "/never2", &[], "")),
-        (202, sent("POST", "/e", &[], "{}")),
-        (202, sent("POST", "/e?type=T&tag=t&ack=accepted", &[json], "{}")),
         (400, sent("POST", "/e", &[json], "{")),
         (422, sent("POST", "/e?colour=red", &[], "{}")),
         (422, sent("POST", "/e", &[("Idempotency-Key", "k")], "{}")),
@@ -44,6 +42,9 @@ fn both_stacks_say_the_same_of_every_fast_path() {
         (200, sent("GET", "/lookup/999999999", &[("Wellspring-Min-Position", "0")], "")),
         (200, sent("GET", "/search/word", &[], "")),
         (404, sent("GET", "/v1/catalogue/items/7", &[], "")),
+        // Last, because views follow the log: a position would differ between the two answers.
+        (202, sent("POST", "/e", &[], "{}")),
+        (202, sent("POST", "/e?type=T&tag=t&ack=accepted", &[json], "{}")),
     ] {
         let (lean, general) = stacks.ask(&sent);
         assert_eq!(lean, general, "{} {}", sent.method, sent.target);
