@@ -118,9 +118,9 @@ impl Dechunker {
         self.bytes.len() - self.start - self.waiting_bytes
     }
 
-    /// The first waiting message, which stays.
+    /// The first waiting message, which stays; none if it is too long.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        let length = *self.waiting.front()?;
+        let length = self.waiting.front().copied().filter(|length| *length <= self.limit)?;
         Some(&self.bytes[self.start..self.start + length])
     }
 
@@ -171,11 +171,16 @@ impl Dechunker {
 
     /// Whether a message is too long: nothing more is read.
     pub(crate) fn is_broken(&self) -> bool {
-        match self.expected {
-            Expected::Nothing => true,
-            Expected::Data(left) => self.waiting.is_empty() && self.begun() + left > self.limit,
-            Expected::Header | Expected::HeaderRest(_) => false,
-        }
+        self.expected == Expected::Nothing || self.next_bytes() > self.limit
+    }
+
+    /// Bytes of the next message, as far as its chunks have been announced.
+    fn next_bytes(&self) -> usize {
+        let announced = match self.expected {
+            Expected::Data(left) => left,
+            _ => 0,
+        };
+        self.waiting.front().copied().unwrap_or_else(|| self.begun() + announced)
     }
 
     /// Whether there is room for more. A client that may send short messages only sends one at a

@@ -1,6 +1,5 @@
-//! JSON Pointer (RFC 6901), evaluated on JSON as it was sent.
+//! JSON Pointer (RFC 6901). A `PointerSet` finds what pointers point at.
 
-use crate::trusted::{TrustedCursor, string_is};
 use std::fmt;
 
 /// A pointer. Without steps it points at the whole.
@@ -60,14 +59,6 @@ impl Pointer {
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
         self.steps.iter().map(|step| (&*step.key, step.index))
     }
-
-    /// The value it points at, as sent; `None` if there is none. Of members of the same name the
-    /// last counts. The syntax of `json` has been checked before; on other text this finds anything
-    /// or nothing, and panics nowhere. One pass, whatever the number of steps.
-    #[must_use]
-    pub fn find<'a>(&self, json: &'a str) -> Option<&'a str> {
-        descend(&mut TrustedCursor::new(json), &self.steps)?
-    }
 }
 
 impl fmt::Display for Pointer {
@@ -93,48 +84,6 @@ fn unescape(part: &str) -> Result<String, usize> {
     Ok(out)
 }
 
-/// Consumes one value and gives what `steps` point at in it, if anything. The
-/// outer `None` means that the text is not JSON.
-fn descend<'a>(cursor: &mut TrustedCursor<'a>, steps: &[Step]) -> Option<Option<&'a str>> {
-    let Some((step, rest)) = steps.split_first() else {
-        return Some(Some(cursor.value()?));
-    };
-    let mut found = None;
-    match cursor.peek()? {
-        b'{' => {
-            cursor.eat(b'{')?;
-            while !cursor.eat(b'}')? {
-                let same = string_is(cursor.string()?, &step.key);
-                cursor.eat(b':')?;
-                // A later member of the same name replaces an earlier one, so none ends the search.
-                if same {
-                    found = descend(cursor, rest)?;
-                } else {
-                    cursor.value()?;
-                }
-                cursor.eat(b',')?;
-            }
-        }
-        b'[' => {
-            cursor.eat(b'[')?;
-            let mut index = 0;
-            while !cursor.eat(b']')? {
-                if step.index == Some(index) {
-                    found = descend(cursor, rest)?;
-                } else {
-                    cursor.value()?;
-                }
-                cursor.eat(b',')?;
-                index += 1;
-            }
-        }
-        _ => {
-            cursor.value()?;
-        }
-    }
-    Some(found)
-}
-
 /// An array index as the RFC allows it: digits without a leading zero. `-` (the
 /// element after the last) names nothing that could be read.
 fn index_of(key: &str) -> Option<usize> {
@@ -148,106 +97,8 @@ fn index_of(key: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use serde_json::Value;
 
     const MOST: usize = 32;
-
-    fn find<'a>(pointer: &str, data: &'a str) -> Option<&'a str> {
-        Pointer::parse(pointer, MOST).unwrap().find(data)
-    }
-
-    #[test]
-    fn the_examples_of_the_rfc_hold() {
-        let data = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,
-            "i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
-        for (pointer, value) in [
-            ("", data),
-            ("/foo", r#"["bar","baz"]"#),
-            ("/foo/0", r#""bar""#),
-            ("/", "0"),
-            ("/a~1b", "1"),
-            ("/c%d", "2"),
-            ("/e^f", "3"),
-            ("/g|h", "4"),
-            ("/i\\j", "5"),
-            ("/k\"l", "6"),
-            ("/ ", "7"),
-            ("/m~0n", "8"),
-        ] {
-            assert_eq!(find(pointer, data), Some(value), "{pointer}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_is_not_found() {
-        let data = r#" {"a":[10,{"b":1e999}],"n":3} "#;
-        for pointer in
-            ["/b", "/a/2", "/a/-", "/a/01", "/a/+1", "/a/x", "/n/0", "/a/99999999999999999999"]
-        {
-            assert_eq!(find(pointer, data), None, "{pointer}");
-        }
-        assert_eq!(find("/a/1/b", data), Some("1e999"));
-        assert_eq!(find("", data), Some(data.trim()));
-    }
-
-    #[test]
-    fn the_last_of_two_equal_names_counts() {
-        assert_eq!(find("/a", r#"{"a":1,"b":2,"\u0061":[ 3 ]}"#), Some("[ 3 ]"));
-        assert_eq!(find("/a/b", r#"{"a":{"b":1},"a":{"c":2}}"#), None);
-        assert_eq!(find("/a/b", r#"{"a":1e999,"a":{"b":1}}"#), Some("1"));
-        assert_eq!(find("/a", r#"{"\ud800":1,"a":2,"b":"\udfff"}"#), Some("2"));
-    }
-
-    fn key() -> impl Strategy<Value = String> {
-        let known = prop::sample::select(vec!["a", "b", "0", "1", "", "~", "/", "a/b", "é\"\\"]);
-        prop_oneof![4 => known.prop_map(str::to_owned), 1 => any::<String>()]
-    }
-
-    fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            key().prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 40, 5, |inner| {
-            let members = prop::collection::vec((key(), inner.clone()), 0..5);
-            prop_oneof![
-                prop::collection::vec(inner, 0..4).prop_map(Value::from),
-                members.prop_map(|members| members.into_iter().collect()),
-            ]
-        })
-    }
-
-    fn pointer_text(keys: &[String]) -> String {
-        let escaped = keys.iter().map(|key| key.replace('~', "~0").replace('/', "~1"));
-        escaped.fold(String::new(), |text, key| text + "/" + &key)
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_found_is_what_serde_json_finds(
-            json in json(), keys in prop::collection::vec(key(), 0..4), pretty: bool,
-        ) {
-            let text = if pretty { format!(" {}\n", serde_json::to_string_pretty(&json).unwrap()) } else { json.to_string() };
-            let pointer = pointer_text(&keys);
-            let found = find(&pointer, &text);
-            let read = found.map(|found| serde_json::from_str::<Value>(found).unwrap());
-            prop_assert_eq!(read.as_ref(), json.pointer(&pointer));
-        }
-
-        #[test]
-        fn no_text_makes_it_panic(
-            text in prop_oneof![r#"[\[\]{}",:\\ae01.tn é-]{0,40}"#, any::<String>()],
-            keys in prop::collection::vec(key(), 0..4),
-        ) {
-            for pointer in ["", "/a", "/0", "/a/0/a", &pointer_text(&keys)] {
-                let _ = find(pointer, &text);
-                let _ = find(pointer, &format!("{{\"a\":{text}"));
-            }
-        }
-    }
 
     #[test]
     fn malformed_pointers_are_refused_where_they_go_wrong() {

@@ -9,14 +9,14 @@ const FEW_MEMBERS: usize = 8;
 
 /// Pointers, numbered in the order in which they came. Finding all of them takes one pass, however
 /// many they are: their steps are a tree.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointerSet {
     /// The first is the root.
     nodes: Vec<Node>,
     count: usize,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Node {
     /// The pointer that ends here.
     number: Option<usize>,
@@ -29,6 +29,14 @@ struct Node {
 impl Default for PointerSet {
     fn default() -> PointerSet {
         PointerSet { nodes: vec![Node::default()], count: 0 }
+    }
+}
+
+impl From<&Pointer> for PointerSet {
+    fn from(pointer: &Pointer) -> PointerSet {
+        let mut set = PointerSet::default();
+        set.add(pointer);
+        set
     }
 }
 
@@ -60,8 +68,15 @@ impl PointerSet {
         })
     }
 
-    /// What each pointer points at, by its number; as [`Pointer::find`] finds it. The syntax of
-    /// `json` has been checked before.
+    /// Whether there is no pointer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What each pointer points at, as sent, by its number; `None` if there is nothing. Of members
+    /// of the same name the last counts. The syntax of `json` has been checked before; on other
+    /// text this finds anything or nothing, and panics nowhere.
     #[must_use]
     pub fn find<'a>(&self, json: &'a str) -> Vec<Option<&'a str>> {
         let mut pass = Pass {
@@ -167,6 +182,110 @@ impl<'a> Pass<'_, 'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::Value;
+
+    const MOST: usize = 32;
+
+    fn find<'a>(pointer: &str, data: &'a str) -> Option<&'a str> {
+        alone(&Pointer::parse(pointer, MOST).unwrap(), data)
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc_hold() {
+        let data = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,
+            "i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
+        for (pointer, value) in [
+            ("", data),
+            ("/foo", r#"["bar","baz"]"#),
+            ("/foo/0", r#""bar""#),
+            ("/", "0"),
+            ("/a~1b", "1"),
+            ("/c%d", "2"),
+            ("/e^f", "3"),
+            ("/g|h", "4"),
+            ("/i\\j", "5"),
+            ("/k\"l", "6"),
+            ("/ ", "7"),
+            ("/m~0n", "8"),
+        ] {
+            assert_eq!(find(pointer, data), Some(value), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        let data = r#" {"a":[10,{"b":1e999}],"n":3} "#;
+        for pointer in
+            ["/b", "/a/2", "/a/-", "/a/01", "/a/+1", "/a/x", "/n/0", "/a/99999999999999999999"]
+        {
+            assert_eq!(find(pointer, data), None, "{pointer}");
+        }
+        assert_eq!(find("/a/1/b", data), Some("1e999"));
+        assert_eq!(find("", data), Some(data.trim()));
+    }
+
+    #[test]
+    fn the_last_of_two_equal_names_counts() {
+        assert_eq!(find("/a", r#"{"a":1,"b":2,"\u0061":[ 3 ]}"#), Some("[ 3 ]"));
+        assert_eq!(find("/a/b", r#"{"a":{"b":1},"a":{"c":2}}"#), None);
+        assert_eq!(find("/a/b", r#"{"a":1e999,"a":{"b":1}}"#), Some("1"));
+        assert_eq!(find("/a", r#"{"\ud800":1,"a":2,"b":"\udfff"}"#), Some("2"));
+    }
+
+    fn key() -> impl Strategy<Value = String> {
+        let known = prop::sample::select(vec!["a", "b", "0", "1", "", "~", "/", "a/b", "é\"\\"]);
+        prop_oneof![4 => known.prop_map(str::to_owned), 1 => any::<String>()]
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            key().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            let members = prop::collection::vec((key(), inner.clone()), 0..5);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(Value::from),
+                members.prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    fn pointer_text(keys: &[String]) -> String {
+        let escaped = keys.iter().map(|key| key.replace('~', "~0").replace('/', "~1"));
+        escaped.fold(String::new(), |text, key| text + "/" + &key)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_serde_json_finds(
+            json in json(), keys in prop::collection::vec(key(), 0..4), pretty: bool,
+        ) {
+            let text = if pretty { format!(" {}\n", serde_json::to_string_pretty(&json).unwrap()) } else { json.to_string() };
+            let pointer = pointer_text(&keys);
+            let found = find(&pointer, &text);
+            let read = found.map(|found| serde_json::from_str::<Value>(found).unwrap());
+            prop_assert_eq!(read.as_ref(), json.pointer(&pointer));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(
+            text in prop_oneof![r#"[\[\]{}",:\\ae01.tn é-]{0,40}"#, any::<String>()],
+            keys in prop::collection::vec(key(), 0..4),
+        ) {
+            for pointer in ["", "/a", "/0", "/a/0/a", &pointer_text(&keys)] {
+                let _ = find(pointer, &text);
+                let _ = find(pointer, &format!("{{\"a\":{text}"));
+            }
+        }
+    }
+
+    /// What a pointer points at, found by itself.
+    fn alone<'a>(pointer: &Pointer, data: &'a str) -> Option<&'a str> {
+        PointerSet::from(pointer).find(data)[0]
+    }
 
     fn pointers(texts: &[String]) -> Vec<Pointer> {
         texts.iter().map(|text| Pointer::parse(text, 32).unwrap()).collect()
@@ -205,12 +324,12 @@ mod tests {
             prop_assert!(serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok(), "{json}");
             let found = set.find(&json);
             for (pointer, number) in pointers.iter().zip(numbers) {
-                prop_assert_eq!(found[number], pointer.find(&json), "{} in {}", pointer, json);
+                prop_assert_eq!(found[number], alone(pointer, &json), "{} in {}", pointer, json);
             }
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in r#"[\[\]{}",:\\ab0 -]{0,40}"#) {
+        fn no_text_makes_a_set_of_many_panic(text in r#"[\[\]{}",:\\ab0 -]{0,40}"#) {
             let mut set = PointerSet::default();
             let texts = ["/a", "/a/b", "/0", ""].map(str::to_owned);
             pointers(&texts).iter().for_each(|pointer| _ = set.add(pointer));

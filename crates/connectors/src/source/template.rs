@@ -4,7 +4,7 @@ use super::parts::RecordParts;
 use super::reject_reason::RejectReason;
 use crate::definition_error::DefinitionError;
 use std::fmt;
-use wellspring_json::{Pointer, PointerFault};
+use wellspring_json::{Pointer, PointerFault, PointerSet};
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
 
@@ -38,7 +38,8 @@ enum PlaceSource {
     Offset,
     Timestamp,
     Header(String),
-    Value(Pointer),
+    /// The pointer as written, and as it is looked for.
+    Value(Pointer, PointerSet),
 }
 
 impl fmt::Display for PlaceSource {
@@ -50,7 +51,7 @@ impl fmt::Display for PlaceSource {
             PlaceSource::Offset => f.write_str("offset"),
             PlaceSource::Timestamp => f.write_str("timestamp"),
             PlaceSource::Header(name) => write!(f, "header:{name}"),
-            PlaceSource::Value(pointer) => write!(f, "value:{pointer}"),
+            PlaceSource::Value(pointer, _) => write!(f, "value:{pointer}"),
         }
     }
 }
@@ -184,7 +185,8 @@ fn place(written: &str, at: usize) -> Result<Piece, DefinitionError> {
                 };
                 format!("{words} (byte {})", at + "value:".len() + inside)
             })?;
-            PlaceSource::Value(pointer)
+            let set = PointerSet::from(&pointer);
+            PlaceSource::Value(pointer, set)
         }
         _ => {
             return Err(format!(
@@ -226,8 +228,8 @@ fn fill(
                 Some((_, Some(value))) => out.push_str(text_of(value, source)?),
             }
         }
-        PlaceSource::Value(pointer) => {
-            let scalar = record.json()?.and_then(|json| pointer.find(json));
+        PlaceSource::Value(_, set) => {
+            let scalar = record.json()?.and_then(|json| set.find(json)[0]);
             match scalar.map(|scalar| (scalar, scalar.as_bytes().first())) {
                 None | Some((_, None | Some(b'{' | b'[' | b'n'))) => return Ok(false),
                 Some((written, Some(b'"'))) => match serde_json::from_str::<String>(written) {

@@ -100,8 +100,9 @@ impl Folding for Running {
             is_json: event.kind() == DataKind::Json,
             recorded_at_us: event.recorded_at_us(),
         });
-        // Its data is gone through once more, whatever the number of pointers.
-        (self.0.item_count() + event.data().len() / JSON_BYTES_PER_STEP) as u64
+        // One pass over its data finds the values of all pointers.
+        let searched = if self.0.reads_data() { event.data().len() } else { 0 };
+        (self.0.item_count() + searched / JSON_BYTES_PER_STEP) as u64
     }
 
     fn is_done(&self) -> bool {

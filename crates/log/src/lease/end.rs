@@ -1,4 +1,4 @@
-//! Waiting for the end of a lease, for whoever may act only while it is held.
+//! Waiting for the end of a lease: work that is allowed only while it is held stops then.
 
 use super::{Fence, Leases, State};
 use crate::threads::lock;
@@ -19,8 +19,8 @@ impl LeaseEnd<'_> {
     }
 
     /// Ready when [`remaining_us`](Leases::remaining_us) is worth asking again: the lease is no
-    /// longer held with the fence's token, or its end has come nearer. Nobody is woken when its
-    /// time is up, because most leases are renewed before: ask after that time, too.
+    /// longer held with the fence's token, or its end has come nearer. Expiry
+    /// wakes no waiter, because most leases are renewed before: ask after that time, too.
     ///
     /// # Errors
     /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] are waiting. A retry helps once others have

@@ -51,7 +51,7 @@ fn a_waiter_that_has_shut_its_side_is_told_that_the_lease_is_held() {
     std::thread::sleep(Duration::from_millis(300));
     let release = format!("/v1/leases/mail?token={}", held["token"]);
     client.call("DELETE", &release, &[], b"").unwrap().expect(200);
-    // A loaded machine may take more than the second after which nobody is waited for.
+    // On a loaded machine these pauses may last longer than a request outlives its client.
     if let Ok(answer) = Client::from(waits).answer() {
         assert_eq!(answer.problem(409)["type"], "/problems/lease-held");
     }

@@ -133,6 +133,12 @@ impl Projections {
         self.running.iter().map(|projection| projection.definition.query.items.len()).sum()
     }
 
+    /// Whether the data of events are looked into.
+    #[must_use]
+    pub fn reads_data(&self) -> bool {
+        !self.pointers.is_empty()
+    }
+
     /// Approximate memory of the queries, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

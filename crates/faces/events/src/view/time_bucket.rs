@@ -4,8 +4,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use wellspring_types::moment::push_rfc3339;
 
-const FORM: &str = "%Y-%m-%dT%H:%M:%S%:z";
-
 /// How long a bucket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeUnit {
@@ -55,15 +53,14 @@ impl TimeBuckets {
     fn zoned_beginning(&self, zone: &TimeZone, us: u64) -> Option<String> {
         let moment = Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()?;
         let zoned = moment.to_zoned(zone.clone());
-        let text = match self.unit {
-            // By the offset of the moment: the hour of a change of clocks is one for each offset.
-            TimeUnit::Minute => zoned.strftime("%Y-%m-%dT%H:%M:00%:z"),
-            TimeUnit::Hour => zoned.strftime("%Y-%m-%dT%H:00:00%:z"),
-            TimeUnit::Day => {
-                return Some(zoned.start_of_day().ok()?.strftime(FORM).to_string());
-            }
+        // Minutes and hours by the offset of the moment: an hour in which clocks change is one for
+        // each offset.
+        let (begins, form) = match self.unit {
+            TimeUnit::Minute => (zoned, "%Y-%m-%dT%H:%M:00%:z"),
+            TimeUnit::Hour => (zoned, "%Y-%m-%dT%H:00:00%:z"),
+            TimeUnit::Day => (zoned.start_of_day().ok()?, "%Y-%m-%dT%H:%M:%S%:z"),
         };
-        Some(text.to_string())
+        Some(begins.strftime(form).to_string())
     }
 }
 
