@@ -3,12 +3,13 @@
 use crate::facts::{AttemptId, BASE, FACTS, LEASE, News, OpId, SOURCE, UNIQUE};
 use crate::node::{Node, Running};
 use crate::reads::PendingRead;
+use crate::rights::{EpochRight, work_beside_turns};
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_log::{
-    Ack, Append, AppendError, Appended, Basis, Completion, Fence, Order, ReadOptions, RequestKey,
-    Staged,
+    Ack, Append, AppendError, Appended, Basis, CommitOn, Completion, Fence, LeaseProof, Order,
+    ReadOptions, RequestKey, Staged,
 };
 use wellspring_types::{AppendCondition, Event, EventId, Position, Query, QueryItem};
 
@@ -93,6 +94,8 @@ pub struct Attempt {
     pub life: u64,
     /// Its state.
     pub state: AttemptState,
+    /// The right that it is fenced by, if it ends with the epoch.
+    pub right: Option<Arc<EpochRight>>,
 }
 
 /// How far the reader of a source knows the log.
@@ -174,12 +177,16 @@ impl World {
         let id = self.clients.attempts.len();
         let life = self.nodes[node].life;
         let state = AttemptState::Waiting;
-        let Some(append) = self.append_of(op, id, node) else {
+        let Some(mut append) = self.append_of(op, id, node) else {
             self.clients.ops[op as usize].over = true;
             return;
         };
-        self.clients.attempts.push(Attempt { op, node, life, state });
         let want = self.clients.ops[op as usize].want.clone();
+        let right = self.right_for(op, &want, node);
+        if let Some(right) = &right {
+            append.fence = Some(Arc::clone(right) as Arc<dyn Fence>);
+        }
+        self.clients.attempts.push(Attempt { op, node, life, state, right });
         self.say(format_args!(
             "n{node}: attempt {id} at {want:?} ({} events)",
             append.events.len()
@@ -188,12 +195,34 @@ impl World {
             self.nodes[node].links.deciding = Some(id);
         }
         let done = self.nodes[node].mailbox.completion(id);
-        self.submit(node, &want, append, done);
+        self.submit(node, id, &want, append, done);
         self.collect(node);
     }
 
-    fn submit(&mut self, node: usize, want: &Want, append: Append, done: Completion) {
+    /// A right of the present epoch for every second operation that wants something unique.
+    fn right_for(&self, op: OpId, want: &Want, node: usize) -> Option<Arc<EpochRight>> {
+        let is_fenced = matches!(want, Want::Unique(_)) && op.is_multiple_of(2);
+        is_fenced.then(|| self.nodes[node].log.as_ref().map(EpochRight::of)).flatten()
+    }
+
+    fn submit(
+        &mut self,
+        node: usize,
+        id: AttemptId,
+        want: &Want,
+        append: Append,
+        done: Completion,
+    ) {
         let Node { life, log: Some(log), .. } = &self.nodes[node] else { return };
+        if let Some(right) = &self.clients.attempts[id].right {
+            self.engine.show(node as u64, 3);
+            let staged = log.stage_within(append, &mut work_beside_turns(log), done);
+            if let Staged::Placed { .. } = staged.expect("unbounded work") {
+                right.placed_in(log.epoch());
+            }
+            log.commit(CommitOn::JournalThread);
+            return;
+        }
         match want {
             Want::Base(tag) => {
                 if let Staged::Placed { setbacks, .. } = log.stage(append, done) {
@@ -247,7 +276,8 @@ impl World {
             Want::Fenced(lease) => {
                 let (grant, token) = self.grant_of(lease, node)?;
                 offset = grant;
-                append.fence = Some(Fence { lease: lease.clone(), token });
+                let proof = LeaseProof { lease: lease.clone(), token };
+                append.fence = Some(self.nodes[node].log.as_ref()?.leases().fence(proof));
                 wanted.extend((0..of).map(|_| plain(&[lease])));
             }
             Want::Link(alias) => {

@@ -10,6 +10,7 @@
 //! - [`world`]: the state; [`steps`]: the possible steps; [`heal`]: the recovery at the end.
 //! - [`node`]: a process with its disk and its clock.
 //! - [`clients`]: the clients' requests and the answers.
+//! - [`rights`]: fences of appends that end with the epoch.
 //! - [`facts`]: events read from a log, and what happened in a step: the input of invariants.
 //! - [`mood`]: the mixture of faults of a seed.
 
@@ -25,6 +26,7 @@ pub mod links;
 pub mod mood;
 pub mod node;
 pub mod reads;
+pub mod rights;
 pub mod run;
 pub mod steps;
 pub mod trace;

@@ -1,8 +1,9 @@
 //! Append requests and their outcomes: the types that the log and its sequencer share.
 
 use crate::error::AppendError;
-use crate::lease::Fence;
+use crate::fence::Fence;
 use crate::work::Stopped;
+use std::sync::Arc;
 use wellspring_format::record::{EncodedEvents, RequestKey};
 use wellspring_types::{AppendCondition, Position};
 
@@ -27,8 +28,8 @@ pub struct Append {
     pub ack: Ack,
     /// Makes retries safe.
     pub key: Option<RequestKey>,
-    /// A lease that must still be held.
-    pub fence: Option<Fence>,
+    /// A right that must be held where it is staged.
+    pub fence: Option<Arc<dyn Fence>>,
 }
 
 /// The result of an append.

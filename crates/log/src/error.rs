@@ -1,5 +1,6 @@
 //! Errors, and whether a retry helps.
 
+use crate::fence::FenceRefusal;
 use crate::role::Leader;
 use crate::work::Stopped;
 use std::fmt;
@@ -147,8 +148,9 @@ pub enum AppendError {
         /// Position of the event that has the id.
         position: Position,
     },
-    /// The fence's lease has expired or has another holder. Acquire the lease again and read again.
-    LeaseLost,
+    /// What the append is fenced by ([`Append::fence`](crate::Append::fence)) refuses it. The
+    /// append had no effect.
+    Fenced(FenceRefusal),
     /// Too much is staged, or new events arrive faster than the condition can be judged. The append
     /// had no effect; retry shortly.
     Overloaded,
@@ -209,7 +211,7 @@ impl fmt::Display for AppendError {
                     "the id of event {event} is already used by the event at position {position}"
                 )
             }
-            AppendError::LeaseLost => write!(f, "the lease has expired or has another holder"),
+            AppendError::Fenced(refusal) => refusal.fmt(f),
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
             AppendError::StorageFull => write!(f, "no space left on the device"),
             AppendError::Unavailable { reason } => {

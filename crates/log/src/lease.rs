@@ -2,9 +2,11 @@
 //! no earlier token is accepted again, because tokens contain the log's epoch, which only grows.
 
 mod end;
+mod fence;
 mod line;
 
 pub use end::LeaseEnd;
+pub use fence::LeaseProof;
 pub use line::LeaseLine;
 
 use crate::options::Clock;
@@ -24,15 +26,6 @@ pub struct Lease {
     pub token: u64,
     /// Expiry unless renewed, µs on the monotonic clock.
     pub expires_us: u64,
-}
-
-/// Proof in an append that its client still holds a lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fence {
-    /// Name of the lease.
-    pub lease: String,
-    /// The token.
-    pub token: u64,
 }
 
 /// Who asks for a lease.
@@ -273,25 +266,20 @@ impl Leases {
         LeaseLine::of(self, name)
     }
 
-    /// The end of the lease that a fence names, to be waited for.
+    /// The end of the lease that a proof names, to be waited for.
     #[must_use]
-    pub fn end_of(&self, fence: Fence) -> LeaseEnd<'_> {
-        LeaseEnd::of(self, fence)
+    pub fn end_of(&self, proof: LeaseProof) -> LeaseEnd<'_> {
+        LeaseEnd::of(self, proof)
     }
 
-    /// µs until the fence's lease expires unless renewed.
+    /// µs until the proof's lease expires unless renewed.
     ///
     /// # Errors
-    /// [`LeaseError::Lost`] if the fence's token does not hold it, [`LeaseError::NotLeading`].
-    pub fn remaining_us(&self, fence: &Fence) -> Result<u64, LeaseError> {
+    /// [`LeaseError::Lost`] if the proof's token does not hold it, [`LeaseError::NotLeading`].
+    pub fn remaining_us(&self, proof: &LeaseProof) -> Result<u64, LeaseError> {
         let now_us = self.clock.monotonic_us();
         let state = lock(&self.state);
-        state.remaining_us(fence, now_us).ok_or(state.lost())
-    }
-
-    /// Whether the fence's token holds its lease.
-    pub(crate) fn holds(&self, fence: &Fence) -> bool {
-        self.remaining_us(fence).is_ok()
+        state.remaining_us(proof, now_us).ok_or(state.lost())
     }
 }
 
@@ -324,9 +312,9 @@ impl State {
         firsts.chain(ended.into_vec()).collect()
     }
 
-    fn remaining_us(&self, fence: &Fence, now_us: u64) -> Option<u64> {
-        let held = self.held.get(&fence.lease)?;
-        held.lease.is_held(fence.token, now_us).then(|| held.lease.expires_us - now_us)
+    fn remaining_us(&self, proof: &LeaseProof, now_us: u64) -> Option<u64> {
+        let held = self.held.get(&proof.lease)?;
+        held.lease.is_held(proof.token, now_us).then(|| held.lease.expires_us - now_us)
     }
 
     /// All who wait for the end of a lease, which has come, or come nearer. They are as many as

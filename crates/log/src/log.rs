@@ -339,7 +339,7 @@ impl Log {
     /// # Errors
     /// [`ReadError`]: damage, or a system error, for which a retry may help.
     pub fn request_with_key(&self, key: &str) -> Result<Option<StoredRequest>, ReadError> {
-        judge::stored_request(&self.snapshot(), key)
+        self.snapshot().request_with_key_after(key, 0, &mut Work::unbounded())
     }
 
     /// The last durable position; 0 if the log is empty.
@@ -401,9 +401,19 @@ impl Log {
         &self.sequencer.feed
     }
 
+    /// The epoch in which this node leads the log, or led it last: the number of leads before it,
+    /// over all nodes and restarts. It changes under the staging lock, together with the end of all
+    /// leases, and only a node that leads stages; so a [`Fence`](crate::Fence) that is asked with
+    /// this number there knows that what it grants ends before anything of a later epoch is staged.
+    /// Elsewhere the answer may be old at once. A cheap read.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.sequencer.current_epoch()
+    }
+
     /// The log's leases.
     #[must_use]
-    pub fn leases(&self) -> &Leases {
+    pub fn leases(&self) -> &Arc<Leases> {
         &self.sequencer.leases
     }
 
@@ -455,7 +465,7 @@ impl Log {
             batch_bytes: counters.batch_bytes.read(),
             barriers_us: counters.barriers_us.read(),
             last_recorded_at_us: read(&counters.last_recorded_at_us),
-            epoch: sequencer.epoch.load(Ordering::Relaxed),
+            epoch: sequencer.current_epoch(),
             index_write_failures: sequencer.sealer.failures(),
             indexes_unwritten: sequencer.sealer.failed() as u64,
             storage_full: sequencer.mark.is_full(),

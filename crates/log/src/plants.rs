@@ -64,6 +64,8 @@ plants! {
     KeepsLead = "keeps-lead",
     /// Lease tokens continue after this node's last ones, regardless of grants by other nodes.
     OldTokens = "old-tokens",
+    /// A fence is passed before its request is judged, not where it is staged.
+    EarlyFence = "early-fence",
     /// The basis of an append is not checked for setbacks.
     ForgetsBasis = "forgets-basis",
     /// A subscription occasionally skips an event.

@@ -13,7 +13,7 @@ use wellspring_host::kept_types::KeptInLog;
 #[must_use]
 pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
     [Style::Native, Style::Dialect].map(|style| {
-        read_append(body, style, KeptInLog::default()).ok().map(|append| append.events.len())
+        read_append(body, style, KeptInLog::default()).ok().map(|body| body.append.events.len())
     })
 }
 

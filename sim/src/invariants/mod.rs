@@ -16,6 +16,7 @@ mod pieces_in_order;
 mod readable;
 mod refused_is_absent;
 mod rests_on_what_is_there;
+mod rights_are_passed_last;
 mod same_bytes;
 mod same_past;
 mod time_never_goes_back;
@@ -70,6 +71,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<time_never_goes_back::TimeNeverGoesBack>::default(),
         Box::<one_leader::OneLeader>::default(),
         Box::<fences_hold::FencesHold>::default(),
+        Box::<rights_are_passed_last::RightsArePassedLast>::default(),
         Box::<told_of_everything::ToldOfEverything>::default(),
         Box::<fresh_end::FreshEnd>::default(),
         Box::<links_lead::LinksLead>::default(),

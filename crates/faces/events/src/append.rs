@@ -1,7 +1,7 @@
 //! `POST /v1/append`.
 
 use super::bulk;
-use super::event_json::{Style, read_append};
+use super::event_json::{AppendBody, Style, read_append};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -77,10 +77,11 @@ pub(crate) struct SentAppend {
 }
 
 impl SentAppend {
-    fn read(self, kept: KeptInLog) -> Result<Append, Box<Problem>> {
+    fn read(self, log: &Log, kept: KeptInLog) -> Result<Append, Box<Problem>> {
         let body = &self.body;
-        let append = read_append(body, self.style, kept);
-        let mut append = append.map_err(|fault| of_fault(&fault, body))?;
+        let read = read_append(body, self.style, kept);
+        let AppendBody { mut append, fence } = read.map_err(|fault| of_fault(&fault, body))?;
+        append.fence = fence.map(|proof| log.leases().fence(proof));
         append.key = self.key.map(|key| RequestKey { key, digest: digest(body) });
         Ok(append)
     }
@@ -143,7 +144,7 @@ pub(crate) async fn submit(
     let (done, receiver) = completion();
     let gist = match Cost::of_bytes(sent.body.len()) {
         Cost::Cheap => {
-            let read = ReadAppend { append: sent.read(stager.kept)?, done };
+            let read = ReadAppend { append: sent.read(&stager.log, stager.kept)?, done };
             stager.stage(&request.payer, read).await?
         }
         Cost::Expensive => {
@@ -204,7 +205,7 @@ impl Stager {
         done: Completion,
         work: Work,
     ) -> Result<LongBody, Box<Problem>> {
-        let read = ReadAppend { append: sent.read(self.kept)?, done };
+        let read = ReadAppend { append: sent.read(&self.log, self.kept)?, done };
         if read.append.condition.is_some() {
             return Ok(LongBody::Conditional(read));
         }

@@ -14,9 +14,7 @@ use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::Cursor;
 use wellspring_host::wire::problem::{Problem, of_line_fault};
-use wellspring_log::{
-    Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey,
-};
+use wellspring_log::{Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey};
 use wellspring_types::{Position, limits};
 
 /// Most lines of a batch.
@@ -172,7 +170,7 @@ impl Bulk {
         let lines = std::mem::take(&mut self.batch_lines);
         self.batches += 1;
         self.wait_for_room(events.byte_len()).await;
-        let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
+        let append = Append { events, key, ..Append::default() };
         self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread), lines));
         Ok(())
     }

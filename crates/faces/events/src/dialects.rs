@@ -19,7 +19,7 @@ use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_json::{push_query, read_query};
-use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
+use wellspring_log::{Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, QueryItem, limits};
 
 /// Number of example events to append.
@@ -361,7 +361,7 @@ async fn append_batch(request: &Request, events: EncodedEvents) -> Result<(), Bo
     if events.is_empty() {
         return Ok(());
     }
-    let append = Append { events, condition: None, ack: Ack::Durable, key: None, fence: None };
+    let append = Append { events, ..Append::default() };
     let outcome = outcome(begin(request.log()?, append, CommitOn::JournalThread)).await;
     request.effects.settle(outcome)?;
     Ok(())

@@ -12,7 +12,7 @@ use wellspring_host::wire::json::{
     push_tags, push_u64, rule, unknown,
 };
 use wellspring_json::read_query;
-use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
+use wellspring_log::{Ack, Append, EncodedEvents, LeaseProof, RecordView};
 use wellspring_types::{AppendCondition, DataKind, EventId, EventRef, Position, Query, limits};
 
 /// Name of the metadata entry for the time at which another log recorded an event.
@@ -65,8 +65,17 @@ fn beside<T>(at: usize, other: &'static str) -> ReadResult<T> {
     Err(Fault::new(at, FaultKind::Beside(other)))
 }
 
+/// A parsed body of `POST …/append`.
+#[derive(Debug)]
+pub struct AppendBody {
+    /// The append without its key and its fence.
+    pub append: Append,
+    /// The lease by which it is fenced.
+    pub fence: Option<LeaseProof>,
+}
+
 /// A body of `POST …/append`.
-pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<Append> {
+pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<AppendBody> {
     const KNOWN: &str = "events, condition, ack, fence";
     document(body, |cursor| {
         let start = cursor.at();
@@ -92,7 +101,8 @@ pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<App
             }
         })?;
         let Some(events) = events else { return missing("events", start) };
-        Ok(Append { events, condition, ack: ack.unwrap_or_default(), key: None, fence })
+        let ack = ack.unwrap_or_default();
+        Ok(AppendBody { append: Append { events, condition, ack, ..Append::default() }, fence })
     })
 }
 
@@ -106,7 +116,7 @@ fn read_ack(value: &mut Cursor<'_>) -> ReadResult<Ack> {
 }
 
 /// The lease by which a request is fenced.
-pub(crate) fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
+pub(crate) fn read_fence(value: &mut Cursor<'_>) -> ReadResult<LeaseProof> {
     let start = value.at();
     let (mut lease, mut token) = (None, None);
     value.object(|key, value| {
@@ -118,7 +128,7 @@ pub(crate) fn read_fence(value: &mut Cursor<'_>) -> ReadResult<Fence> {
         }
     })?;
     match (lease, token) {
-        (Some(lease), Some(token)) => Ok(Fence { lease, token }),
+        (Some(lease), Some(token)) => Ok(LeaseProof { lease, token }),
         (None, _) => missing("lease", start),
         (_, None) => missing("token", start),
     }

@@ -1,7 +1,11 @@
 use super::*;
 
 fn native(body: &str) -> ReadResult<Append> {
-    read_append(body.as_bytes(), Style::Native, KeptInLog::default())
+    read_append(body.as_bytes(), Style::Native, KeptInLog::default()).map(|body| body.append)
+}
+
+fn dialect(body: &str) -> Append {
+    read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap().append
 }
 
 fn fault(body: &str) -> (String, FaultKind) {
@@ -116,7 +120,7 @@ fn missing_clauses_mean_what_the_contract_says() {
 fn dialects_take_one_event_and_digits_and_keep_strings() {
     let body =
         r#"{"events":{"type":"T","tags":["x"],"data":"{\"a\":1}"},"condition":{"after":"12"}}"#;
-    let append = read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap();
+    let append = dialect(&body);
     let event = append.events.iter().next().unwrap();
     assert_eq!((event.data(), event.kind()), (&br#"{"a":1}"#[..], DataKind::Json));
     assert_eq!(append.condition.unwrap().after, Some(12));
@@ -124,7 +128,7 @@ fn dialects_take_one_event_and_digits_and_keep_strings() {
     for text in ["hello", "", " 1", "{\"a\":"] {
         let data = serde_json::to_string(text).unwrap();
         let body = format!(r#"{{"events":[{{"type":"T","tags":[],"data":{data}}}]}}"#);
-        let append = read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap();
+        let append = dialect(&body);
         let event = append.events.iter().next().unwrap();
         assert_eq!((event.data(), event.kind()), (text.as_bytes(), DataKind::Binary));
     }

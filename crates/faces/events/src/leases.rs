@@ -12,7 +12,7 @@ use wellspring_host::wire::json::{document, missing, once, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
 use wellspring_host::wire::params::within;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_log::{Fence, Lease, LeaseError, LeaseHolder, Leases, TooManyWaiters};
+use wellspring_log::{Lease, LeaseError, LeaseHolder, LeaseProof, Leases, TooManyWaiters};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
 
@@ -182,13 +182,13 @@ fn read_holder(value: &mut Cursor<'_>) -> Result<String, Box<Fault>> {
     Ok(holder)
 }
 
-/// Waits until the lease that a fence names has ended.
+/// Waits until the lease that a proof names has ended.
 ///
 /// # Errors
 /// 503: too many wait.
-pub(crate) async fn ended(leases: &Leases, fence: &Fence) -> Result<(), TooManyWaiters> {
-    let mut end = leases.end_of(fence.clone());
-    while let Ok(remaining_us) = leases.remaining_us(fence) {
+pub(crate) async fn ended(leases: &Leases, proof: &LeaseProof) -> Result<(), TooManyWaiters> {
+    let mut end = leases.end_of(proof.clone());
+    while let Ok(remaining_us) = leases.remaining_us(proof) {
         let ended = poll_fn(|context| end.poll_end(context));
         // It may have been renewed by then.
         tokio::time::timeout(Duration::from_micros(remaining_us), ended).await.unwrap_or(Ok(()))?;

@@ -8,7 +8,7 @@ use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::Params;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_json::read_query;
-use wellspring_log::{Fence, Order};
+use wellspring_log::{LeaseProof, Order};
 use wellspring_types::moment::TimeRange;
 use wellspring_types::{Invalid, Position, Query, QueryItem};
 
@@ -21,7 +21,7 @@ pub(crate) struct ReadRequest {
     pub(crate) limit: Option<u64>,
     pub(crate) order: Order,
     /// What ends a subscription.
-    pub(crate) fence: Option<Fence>,
+    pub(crate) fence: Option<LeaseProof>,
 }
 
 pub(super) fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {

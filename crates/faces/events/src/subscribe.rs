@@ -18,7 +18,7 @@ use wellspring_host::limits::{HeldByClient, Payer};
 use wellspring_host::stats::{self, RefusalReason};
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_log::{Fence, Log, Order, ReadError, RecordView, Subscription, Work};
+use wellspring_log::{LeaseProof, Log, Order, ReadError, RecordView, Subscription, Work};
 use wellspring_types::Position;
 
 /// A subscriber further behind than this catches up elsewhere.
@@ -214,7 +214,12 @@ enum StreamEnd {
 }
 
 /// Serves one subscriber, until the lease ends that it must hold.
-async fn serve(feeding: Feed, subscriber: Subscriber, producer: Producer, fence: Option<Fence>) {
+async fn serve(
+    feeding: Feed,
+    subscriber: Subscriber,
+    producer: Producer,
+    fence: Option<LeaseProof>,
+) {
     let log = subscriber.log.clone();
     let events = feed(feeding, subscriber, &producer);
     let end = match fence {

@@ -18,7 +18,7 @@ use crate::wire::effects::{Effects, StepRefusal};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_log::{
-    Ack, Append, AppendError, Appended, Basis, CommitOn, EncodedEvents, ReadError, ReadOptions,
+    Append, AppendError, Appended, Basis, CommitOn, EncodedEvents, ReadError, ReadOptions,
     RequestKey, Staged,
 };
 use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
@@ -318,7 +318,7 @@ impl<V: View> Live<V> {
             ids_absent_through: 0,
         };
         let key = key.map(|request| request.key);
-        let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
+        let append = Append { events, condition, key, ..Append::default() };
         let answer = self.stage(deciding, basis, append, (ticket, guard), on);
         DecideOutcome::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }

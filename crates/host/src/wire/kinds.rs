@@ -80,6 +80,14 @@ crate::kinds! {
         "Another client holds the lease; remaining_ms says for how long at most, unless it renews.",
         "Retry later, or wait for the lease with wait_ms.",
         "another client holds the lease for up to 1200 ms more" r#""remaining_ms":1200"#;
+    DELIVERY_LOST 409 "delivery-lost" "The delivery is no longer this worker's" Retry::No,
+        "The delivery was settled, given back or taken away, its consumer was reset, or another node leads the log now. Nothing was done.",
+        "Drop the delivery and go on with the next. What is not settled is delivered again.",
+        "the delivery is no longer held by this worker" r#""field":"settles.delivery""#;
+    DELIVERY_STAGED 409 "delivery-staged" "An append that settles the delivery is on its way" Retry::Same,
+        "An earlier append that settles the delivery is not durable yet. This one was not made.",
+        "Repeat the request: it is answered by what became of the earlier one.",
+        "another append that settles the delivery is being made durable" r#""field":"settles.delivery""#;
     ANOTHER_HISTORY 409 "another-history" "The log has another history" Retry::No,
         "The request names a history, or a position, that is not of this log: it was restored from a backup or created anew since the client saw it. Nothing was done.",
         "Decide what becomes of what was derived from the other history. Then start again from a position of this log (its history and head are in the problem), or from the beginning.",

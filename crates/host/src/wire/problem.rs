@@ -6,7 +6,7 @@ use super::effects::{NothingDone, StepRefusal};
 use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
-use wellspring_log::{AppendError, Leader, LeaseError, ReadError, TooManyWaiters};
+use wellspring_log::{AppendError, FenceRefusal, Leader, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, Invalid, Position};
 
 /// Whether a retry helps.
@@ -300,7 +300,7 @@ impl From<StepRefusal<AppendError>> for Box<Problem> {
                 .because(detail)
                 .field(format!("events[{event}].id"))
                 .with("position", position.to_string()),
-            AppendError::LeaseLost => LEASE_LOST.because(detail).field("fence"),
+            AppendError::Fenced(refusal) => of_fence(refusal),
             AppendError::Overloaded | AppendError::SetBack => OVERLOADED.because(detail),
             AppendError::Unavailable { .. } => STORAGE_UNAVAILABLE.because(detail),
             AppendError::StorageFull => STORAGE_FULL.because(detail),
@@ -314,6 +314,17 @@ impl From<StepRefusal<AppendError>> for Box<Problem> {
             AppendError::Stopped(_) => TOO_COSTLY.because(detail),
         }
     }
+}
+
+/// The problem of an append whose fence refused it.
+fn of_fence(refusal: FenceRefusal) -> Box<Problem> {
+    let (kind, field) = match refusal {
+        FenceRefusal::LeaseLost => (&LEASE_LOST, "fence"),
+        FenceRefusal::DeliveryLost => (&DELIVERY_LOST, "settles.delivery"),
+        FenceRefusal::DeliveryStaged => (&DELIVERY_STAGED, "settles.delivery"),
+        FenceRefusal::NotInDelivery => (&DELIVERY_LOST, "settles.upto"),
+    };
+    kind.because(refusal.to_string()).field(field)
 }
 
 impl From<ReadError> for Box<Problem> {

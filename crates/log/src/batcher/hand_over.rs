@@ -55,7 +55,7 @@ impl HandOverOutcome {
             | AppendError::StorageFull
             | AppendError::Unavailable { .. }
             | AppendError::SetBack
-            | AppendError::LeaseLost
+            | AppendError::Fenced(_)
             | AppendError::Closed { .. }
             | AppendError::Read(_)
             | AppendError::Stopped(_) => HandOverOutcome::NotTaken,

@@ -1,6 +1,6 @@
 //! Waiting for the end of a lease: work that is allowed only while it is held stops then.
 
-use super::{Fence, Leases, State};
+use super::{LeaseProof, Leases, State};
 use crate::threads::lock;
 use crate::waiters::{Rest, Ticket, TooManyWaiters};
 use std::task::{Context, Poll};
@@ -9,17 +9,17 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub struct LeaseEnd<'a> {
     leases: &'a Leases,
-    fence: Fence,
+    proof: LeaseProof,
     ticket: Option<Ticket>,
 }
 
 impl LeaseEnd<'_> {
-    pub(super) fn of(leases: &Leases, fence: Fence) -> LeaseEnd<'_> {
-        LeaseEnd { leases, fence, ticket: None }
+    pub(super) fn of(leases: &Leases, proof: LeaseProof) -> LeaseEnd<'_> {
+        LeaseEnd { leases, proof, ticket: None }
     }
 
     /// Ready when [`remaining_us`](Leases::remaining_us) is worth asking again: the lease is no
-    /// longer held with the fence's token, or its end has come nearer. Expiry
+    /// longer held with the proof's token, or its end has come nearer. Expiry
     /// wakes no waiter, because most leases are renewed before: ask after that time, too.
     ///
     /// # Errors
@@ -28,11 +28,11 @@ impl LeaseEnd<'_> {
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
         let now_us = self.leases.clock.monotonic_us();
         let mut state = lock(&self.leases.state);
-        if state.remaining_us(&self.fence, now_us).is_none() {
+        if state.remaining_us(&self.proof, now_us).is_none() {
             return Poll::Ready(Ok(()));
         }
         let State { slots, ends, .. } = &mut *state;
-        let mut line = ends.get(&self.fence.lease).copied().unwrap_or_default();
+        let mut line = ends.get(&self.proof.lease).copied().unwrap_or_default();
         let mut is_roused = false;
         match &self.ticket {
             Some(ticket) => {
@@ -44,7 +44,7 @@ impl LeaseEnd<'_> {
                 Err(refused) => return Poll::Ready(Err(refused)),
             },
         }
-        ends.insert(self.fence.lease.clone(), line);
+        ends.insert(self.proof.lease.clone(), line);
         if is_roused { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
@@ -54,12 +54,12 @@ impl Drop for LeaseEnd<'_> {
         let Some(ticket) = self.ticket.take() else { return };
         let mut state = lock(&self.leases.state);
         let State { slots, ends, .. } = &mut *state;
-        let mut line = ends.get(&self.fence.lease).copied().unwrap_or_default();
+        let mut line = ends.get(&self.proof.lease).copied().unwrap_or_default();
         slots.leave(&mut line, ticket);
         if line.is_empty() {
-            ends.remove(&self.fence.lease);
+            ends.remove(&self.proof.lease);
         } else {
-            ends.insert(self.fence.lease.clone(), line);
+            ends.insert(self.proof.lease.clone(), line);
         }
     }
 }

@@ -37,7 +37,7 @@ fn one_holder_at_a_time_and_tokens_only_grow() {
     assert_eq!(leases.renew("a", "", first.token, 100), Err(LeaseError::Lost));
     let second = leases.acquire("a", "", 100).unwrap();
     assert!(second.token > first.token);
-    let fence = |token| Fence { lease: "a".into(), token };
+    let fence = |token| LeaseProof { lease: "a".into(), token };
     assert!(leases.holds(&fence(second.token)) && !leases.holds(&fence(first.token)));
     assert_eq!(leases.release("a", "", first.token), Err(LeaseError::Lost));
     assert_eq!(leases.release("a", "", second.token), Ok(()));
@@ -162,7 +162,7 @@ fn a_holder_that_asks_again_under_its_name_gets_the_same_token() {
 /// Whether the end of a lease has come, and how often it woke its waiter.
 fn wait_for_end<'a>(leases: &'a Leases, lease: &str, token: u64) -> (LeaseEnd<'a>, EndWaiter) {
     let count = Arc::new(WakeCounter::default());
-    let mut end = leases.end_of(Fence { lease: lease.into(), token });
+    let mut end = leases.end_of(LeaseProof { lease: lease.into(), token });
     let waiter = EndWaiter { waker: Waker::from(Arc::clone(&count)), count };
     assert!(waiter.poll(&mut end).is_pending());
     (end, waiter)

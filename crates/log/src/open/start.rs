@@ -98,7 +98,7 @@ pub(super) fn start(
     );
     let merger = Merger::new(Arc::clone(storage), Arc::clone(&segments), options.driver);
     let sealer = Sealer::with_failed(unsealed, merger, options.driver, is_copy);
-    let leases = Leases::new(Arc::clone(&options.clock), epoch);
+    let leases = Arc::new(Leases::new(Arc::clone(&options.clock), epoch));
     if is_copy {
         let nobody = leases.suspend();
         debug_assert!(nobody.is_empty());

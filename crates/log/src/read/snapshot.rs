@@ -1,7 +1,8 @@
 //! A snapshot of the log, and the cursor over its matching events.
 
 use super::cursor::{CursorFault, RunCursor};
-use super::position_range::{PositionRange, find_id};
+use super::position_range::{PositionRange, find_id, find_key};
+use crate::append::StoredRequest;
 use crate::error::ReadError;
 use crate::feed::Feed;
 use crate::query::CompiledQuery;
@@ -141,6 +142,28 @@ impl Snapshot {
         work: &mut Work,
     ) -> Result<Option<Position>, ReadError> {
         find_id(&self.runs, &id.0, PositionRange { low: 0, high: self.head }, work)
+    }
+
+    /// The append with this request key among what follows a position, whatever its content; `None`
+    /// if there is none. Segments up to that position are not looked at, so many keys can be looked
+    /// up near the head of a long log.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if `work` stops.
+    pub fn request_with_key_after(
+        &self,
+        key: &str,
+        after: Position,
+        work: &mut Work,
+    ) -> Result<Option<StoredRequest>, ReadError> {
+        let positions = PositionRange { low: after.min(self.head), high: self.head };
+        let found = find_key(&self.runs, key, positions, work)?;
+        let Some(first) = found else { return Ok(None) };
+        let stored = self.at(first, |record| {
+            let (text, digest, events) = record.request_key()?;
+            (text == key).then(|| StoredRequest { first, events: events.into(), digest })
+        })?;
+        Ok(stored.flatten())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Reads the index and changes nothing.
 
 use super::condition::{JudgedCondition, TooMuch};
-use crate::append::{Append, Appended, Basis, StoredRequest};
+use crate::append::{Append, Appended, Basis};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
 use crate::plants::{Plant, planted};
@@ -220,28 +220,14 @@ pub(crate) fn find_request(
     snapshot: &Snapshot,
     key: &RequestKey,
 ) -> Result<Option<Appended>, AppendError> {
-    match stored_request(snapshot, &key.key).map_err(AppendError::Read)? {
+    let stored = snapshot.request_with_key_after(&key.key, 0, &mut Work::unbounded());
+    match stored.map_err(AppendError::Read)? {
         None => Ok(None),
         Some(stored) if stored.digest == key.digest => {
             Ok(Some(replayed(snapshot, stored.first, stored.events)))
         }
         Some(stored) => Err(AppendError::KeyReused { first: stored.first }),
     }
-}
-
-/// The request stored under a key.
-pub(crate) fn stored_request(
-    snapshot: &Snapshot,
-    key: &str,
-) -> Result<Option<StoredRequest>, ReadError> {
-    let positions = PositionRange { low: 0, high: snapshot.head() };
-    let found = find_key(snapshot.runs(), key, positions, &mut Work::unbounded())?;
-    let Some(first) = found else { return Ok(None) };
-    let stored = snapshot.at(first, |record| {
-        let (text, digest, events) = record.request_key()?;
-        (text == key).then(|| StoredRequest { first, events: events.into(), digest })
-    })?;
-    Ok(stored.flatten())
 }
 
 /// The first event of the request whose id is in the log, given that one was found.

@@ -4,6 +4,7 @@
 //! - [`judge`]: is this request allowed, or a retry of one that was?
 //! - [`condition`]: does an event in a range of the log violate the append condition?
 //! - [`stage`]: its positions, its bytes in the gathering batch, its index entries.
+//! - [`fenced`]: is the right held that the request is fenced by?
 //! - [`staged`]: staged positions, batches and waiters.
 //! - [`commit`]: the next batch to the journal, then the head, then the answers.
 //! - [`apply`]: a batch of another node.
@@ -29,6 +30,7 @@ mod apply;
 mod commit;
 mod condition;
 mod confirm;
+mod fenced;
 mod gather;
 pub(crate) mod judge;
 mod mend;
@@ -82,7 +84,7 @@ pub(crate) struct Sequencer {
     /// The log's history; unset in a copy that does not know its shared log yet.
     pub(crate) history: Arc<OnceLock<HistoryId>>,
     pub(crate) interests: Interests,
-    pub(crate) leases: Leases,
+    pub(crate) leases: Arc<Leases>,
     /// The epoch in which this node leads, or led last.
     pub(crate) epoch: AtomicU64,
     pub(crate) limits: JournalLimits,

@@ -150,6 +150,11 @@ impl Sequencer {
                 return Err((done, error).into());
             }
         }
+        if planted(Plant::EarlyFence)
+            && let Err(error) = self.pass_fence(&lock(&self.staging), &append)
+        {
+            return Err((done, error).into());
+        }
         // Taken out of the append: the largest condition takes long to free, so no waiter should
         // keep it and no lock should cover it.
         let condition = append.condition.take();
@@ -175,7 +180,7 @@ impl Sequencer {
                     }
                     Round::Staged(found) => Some(found),
                     Round::Durable(found) => {
-                        let found = self.lease_first(&append, found);
+                        let found = self.obstacle_told(&append, found);
                         return Ok(self.tell_obstacle(append, found, done)?);
                     }
                 }
@@ -189,7 +194,7 @@ impl Sequencer {
                     continue;
                 }
                 if let Some(found) = found {
-                    let found = self.lease_first(&append, found);
+                    let found = self.obstacle_told(&append, found);
                     return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                 }
                 let window = PositionRange { low: judged.through, high: staging.next - 1 };
@@ -200,35 +205,29 @@ impl Sequencer {
                     }
                     let Ok(verdict) = judge.window(&runs, window) else { continue };
                     if let Some(found) = obstacle_of(Ok(verdict)) {
-                        let found = self.lease_first(&append, found);
+                        let found = self.obstacle_told(&append, found);
                         return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                     }
                 }
             }
-            if self.has_lost_lease(&append) {
-                return Err((done, AppendError::LeaseLost).into());
-            }
             if let Err(invalid) = self.check_times(&staging, &append.events) {
-                return Err((done, AppendError::Invalid(invalid)).into());
+                return Err((done, self.fence_first(&append, invalid.into())).into());
+            }
+            if !planted(Plant::EarlyFence)
+                && let Err(error) = self.pass_fence(&staging, &append)
+            {
+                return Err((done, error).into());
             }
             return Ok(self.stage(staging, &append, done));
         }
         Err((done, AppendError::Overloaded).into())
     }
 
-    /// Whether the lease that a request is fenced by is no longer held.
-    fn has_lost_lease(&self, append: &Append) -> bool {
-        append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence))
-    }
-
-    /// What a request is told: a conflict only while its lease is held. A former holder meets the
-    /// events of its successor, and would take each conflict for work that it has done itself.
-    fn lease_first(&self, append: &Append, found: Obstacle) -> Obstacle {
+    /// What forbids a request, as far as it may be told.
+    fn obstacle_told(&self, append: &Append, found: Obstacle) -> Obstacle {
         match found {
-            Obstacle::Refused(AppendError::Conflict(_)) if self.has_lost_lease(append) => {
-                Obstacle::Refused(AppendError::LeaseLost)
-            }
-            found => found,
+            Obstacle::Refused(error) => Obstacle::Refused(self.fence_first(append, error)),
+            seen_before => seen_before,
         }
     }
 

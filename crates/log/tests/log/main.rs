@@ -27,6 +27,7 @@ mod merged_indexes;
 mod opening;
 mod oracle;
 mod recovery;
+mod request_keys;
 mod scrub;
 mod segment_copies;
 mod setbacks;

@@ -13,9 +13,9 @@ use wellspring_log::{
 use wellspring_patience::until;
 use wellspring_types::{AppendCondition, DataKind, Event, Query};
 
-type Outcome = Result<Appended, AppendError>;
+pub type Outcome = Result<Appended, AppendError>;
 
-fn event(tag: &str, bytes: usize) -> Event {
+pub fn event(tag: &str, bytes: usize) -> Event {
     Event::json("T", &[tag], &format!("\"{}\"", "x".repeat(bytes)))
 }
 
@@ -24,22 +24,37 @@ fn keyed(key: &str, tag: &str) -> Append {
     Append { key: Some(key), ..append(&[event(tag, 10)]) }
 }
 
-fn stage(log: &Log, append: Append) -> (Staged, mpsc::Receiver<Outcome>) {
+pub fn stage(log: &Log, append: Append) -> (Staged, mpsc::Receiver<Outcome>) {
     let (tell, told) = mpsc::channel();
     let staged = log.stage(append, Box::new(move |outcome| tell.send(outcome).unwrap()));
     (staged, told)
 }
 
 /// A log whose next barrier waits at the gate, with `append` in the batch that waits there.
-fn at_the_device(append: Append) -> (Log, GatedStorage, mpsc::Receiver<Outcome>) {
+pub fn at_the_device(append: Append) -> (Log, GatedStorage, mpsc::Receiver<Outcome>) {
+    let (log, storage) = gated();
+    let told = bring_to_the_device(&log, &storage, append);
+    (log, storage, told)
+}
+
+pub fn gated() -> (Log, GatedStorage) {
     let storage = GatedStorage::new(7);
     let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
+    (log, storage)
+}
+
+/// Closes the gate and waits until the barrier of `append` is there.
+pub fn bring_to_the_device(
+    log: &Log,
+    storage: &GatedStorage,
+    append: Append,
+) -> mpsc::Receiver<Outcome> {
     storage.gate.close();
     let before = storage.gate.arrived();
-    let (_, told) = stage(&log, append);
+    let (_, told) = stage(log, append);
     log.commit(CommitOn::JournalThread);
     storage.gate.wait_for_arrival(before);
-    (log, storage, told)
+    told
 }
 
 #[test]
@@ -72,7 +87,7 @@ fn a_refusal_is_told_when_its_event_is_durable_not_when_the_queue_is() {
 
 /// A log with seven tenths of its only segment filled, on a disk that has just become full: the
 /// allocated space lasts to the end of the segment, and there is no room for another.
-fn full_before_the_next_segment() -> (Log, SimulatedStorage, usize) {
+pub fn full_before_the_next_segment() -> (Log, SimulatedStorage, usize) {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     let mut events = 0;

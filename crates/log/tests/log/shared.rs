@@ -7,7 +7,8 @@ use wellspring_log::shared::simulated::{Settings, SimulatedLog};
 use wellspring_log::shared::{EngineLeader, SharedLimits};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
-    Append, AppendError, Driver, Fence, Leader, LeaseError, Log, Options, Role, SharedOptions,
+    Append, AppendError, Driver, FenceRefusal, Leader, LeaseError, LeaseProof, Log, Options, Role,
+    SharedOptions,
 };
 use wellspring_patience::until;
 use wellspring_types::{AppendCondition, Event, Query};
@@ -268,10 +269,13 @@ fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
         assert_eq!(other.leases().acquire("l", "", 1), Err(LeaseError::NotLeading));
         assert_eq!(other.leases().renew("l", "", last_token, 1), Err(LeaseError::NotLeading));
         let fenced = |token| {
-            let fence = Some(Fence { lease: "l".into(), token });
+            let fence = Some(leader.leases().fence(LeaseProof { lease: "l".into(), token }));
             Append { fence, ..append(&[Event::json("T", &[], "1")]) }
         };
-        assert_eq!(leader.append(fenced(last_token)), Err(AppendError::LeaseLost));
+        assert_eq!(
+            leader.append(fenced(last_token)),
+            Err(AppendError::Fenced(FenceRefusal::LeaseLost))
+        );
         assert!(leader.append(fenced(lease.token)).is_ok());
         last_token = lease.token;
     }

@@ -10,7 +10,7 @@ use crate::problems;
 use std::io::BufRead as _;
 use wellspring_host::wire::json::without_mark;
 use wellspring_host::wire::problem::{ID_REUSED, Problem};
-use wellspring_log::{Ack, Append, Log, RecordView, RequestKey, Snapshot, StoredRequest};
+use wellspring_log::{Append, Log, RecordView, RequestKey, Snapshot, StoredRequest};
 use wellspring_types::{EventId, Position, limits};
 
 /// A chunk is closed when its events reach this size, in bytes.
@@ -331,7 +331,7 @@ impl Intake {
         let events = std::mem::replace(&mut self.chunk, chunk).events;
         let lines = std::mem::take(&mut self.event_lines);
         let through = self.close(digest, events.len() as u64);
-        let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
+        let append = Append { events, key, ..Append::default() };
         let ids_absent_through = self.ids_absent_through.min(key_absent_through);
         self.ids_absent_through = Position::MAX;
         let chunk = NewChunk { append, key_absent_through, ids_absent_through, lines, through };
