@@ -164,7 +164,7 @@ impl Face for CounterFace {
 
     fn kept_events(_: &NoSettings) -> Option<&'static KeptEvents> {
         static KEPT: KeptEvents = KeptEvents {
-            log: LOG,
+            log: Some(LOG),
             types: &[ADDED],
             prefix: "Counter",
             advice: "counters write themselves: POST /counters/{name} adds to one",

@@ -68,6 +68,12 @@ impl Consumer {
         unsaved.is_urgent || !unsaved.changed.is_empty() || !unsaved.closed.is_empty()
     }
 
+    /// How many keys the next checkpoint would name, unless it is a full one.
+    #[must_use]
+    pub fn unsaved_keys(&self) -> usize {
+        self.unsaved.changed.len() + self.unsaved.closed.len()
+    }
+
     /// Whether something waits for the next checkpoint: events to be parked, or an operator.
     #[must_use]
     pub fn is_checkpoint_urgent(&self) -> bool {
@@ -224,6 +230,7 @@ impl Consumer {
         let mut consumer = Consumer::new(definition, last.generation, last.scanned);
         consumer.state = last.state;
         consumer.is_placed = true;
+        consumer.unsaved.is_urgent = false;
         consumer.recovery = Some(Recovery { after: last.head, up_to: head });
         // A key whose last event was parked alone may have nothing left.
         let open = open.into_values().filter(|open| open.next <= last.scanned);

@@ -130,6 +130,36 @@ impl Consumer {
         self.generation
     }
 
+    /// Whether it delivers.
+    #[must_use]
+    pub fn state(&self) -> RunState {
+        self.state
+    }
+
+    /// How many events can be delivered.
+    #[must_use]
+    pub fn ready_events(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// How many keys are open.
+    #[must_use]
+    pub fn open_key_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// How many workers have given a sign lately.
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Whether a worker has given a sign lately.
+    #[must_use]
+    pub fn knows_worker(&self, worker: &str) -> bool {
+        self.workers.id(worker).is_some()
+    }
+
     /// What happened since it was opened.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -229,8 +259,8 @@ impl Consumer {
     }
 
     /// After a try of a key's next event that did not settle it: another one, at once or when it
-    /// is due, or what follows the last one.
-    pub(crate) fn try_again(&mut self, key: u32, due_us: Option<u64>) {
+    /// is due, or what follows the last one. Returns the event if it is to be parked.
+    pub(crate) fn try_again(&mut self, key: u32, due_us: Option<u64>) -> Option<Position> {
         if self.keys[key].tries < self.definition.max_tries {
             match due_us {
                 None => self.set_ready(key),
@@ -247,12 +277,13 @@ impl Consumer {
             self.set_tries(&keys, 0);
             self.set_ready(key);
         } else {
-            self.begin_parking(key);
+            return Some(self.begin_parking(key));
         }
+        None
     }
 
-    /// Parks a key's next event as soon as a checkpoint that says so is durable.
-    pub(crate) fn begin_parking(&mut self, key: u32) {
+    /// Parks a key's next event, which it returns, as soon as a checkpoint that says so is durable.
+    pub(crate) fn begin_parking(&mut self, key: u32) -> Position {
         // A parked event without keys is open besides the keys that go on, so the bound of open
         // keys holds for it, too: at the bound the keys wait.
         let is_alone = self.definition.on_failure == FailureRule::ParkEvent
@@ -263,6 +294,7 @@ impl Consumer {
         keys.iter().for_each(|&key| self.mark_changed(key));
         self.unsaved.pending.push(key);
         self.unsaved.is_urgent = true;
+        self.keys[key].next
     }
 
     /// How many keys are open, together with those that parking may open.

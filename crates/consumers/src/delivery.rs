@@ -11,6 +11,8 @@ pub struct DeliveryId {
     pub number: u64,
     /// Random, as another process counts from the beginning.
     pub nonce: u64,
+    /// The first of its events when it was taken.
+    pub first: Position,
 }
 
 /// What a worker gets.
@@ -30,6 +32,7 @@ pub struct Delivery {
 #[derive(Debug)]
 pub(crate) struct HeldDelivery {
     pub(crate) nonce: u64,
+    pub(crate) first: Position,
     pub(crate) since_us: u64,
     pub(crate) worker: u64,
     /// The key, or one of the keys of its one event.

@@ -16,7 +16,7 @@ impl Consumer {
         let Some(number) = held else {
             self.counters.late += 1;
             if let Some(asking) = asking {
-                self.workers.get_mut(asking).refused.push(id);
+                self.workers.get_mut(asking).refuse(id);
             }
             return Err(DeliveryRefusal::Lost);
         };
@@ -29,8 +29,24 @@ impl Consumer {
     /// The number of a delivery that is held.
     fn named(&self, id: DeliveryId) -> Option<u64> {
         let held = self.deliveries.get(&id.number)?;
-        let is_same = id.generation == self.generation && id.nonce == held.nonce;
+        let is_same = id == self.delivery_id(id.number, held);
         (is_same || planted(Plant::OldDeliveries)).then_some(id.number)
+    }
+
+    /// The events of a delivery that a worker holds.
+    pub fn held_by(
+        &mut self,
+        worker: &str,
+        id: DeliveryId,
+    ) -> Result<Vec<Position>, DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        Ok(self.events_of(number, self.deliveries[&number].count))
+    }
+
+    /// The first events of a delivery that is held.
+    fn events_of(&self, number: u64, count: u8) -> Vec<Position> {
+        let held = &self.deliveries[&number];
+        self.keys[held.key].positions().take(usize::from(count)).collect()
     }
 
     /// How many events of a delivery `up_to` includes: all without it.
@@ -84,30 +100,29 @@ impl Consumer {
     }
 
     /// Ends a try that failed. The next one is due after `retry_after_us`, or by default after the
-    /// pause of the definition.
+    /// pause of the definition. Returns the event if it is to be parked.
     pub fn fail(
         &mut self,
         worker: &str,
         id: DeliveryId,
         retry_after_us: Option<u64>,
         now_us: u64,
-    ) -> Result<(), DeliveryRefusal> {
+    ) -> Result<Option<Position>, DeliveryRefusal> {
         let number = self.held(worker, id)?;
         let key = self.end_delivery(number);
         let pause_us = self.definition.backoff.after(self.keys[key].tries);
         let due_us = now_us.saturating_add(retry_after_us.unwrap_or(pause_us));
         self.counters.failed += 1;
-        self.try_again(key, Some(due_us));
-        Ok(())
+        Ok(self.try_again(key, Some(due_us)))
     }
 
     /// Parks the first event of a delivery, whatever its tries, with its keys or alone as the
     /// definition says; where that is to stop, with its keys. The rest of a run follows its key.
-    pub fn park(&mut self, worker: &str, id: DeliveryId) -> Result<(), DeliveryRefusal> {
+    /// Returns the event.
+    pub fn park(&mut self, worker: &str, id: DeliveryId) -> Result<Position, DeliveryRefusal> {
         let number = self.held(worker, id)?;
         let key = self.end_delivery(number);
-        self.begin_parking(key);
-        Ok(())
+        Ok(self.begin_parking(key))
     }
 
     /// Gives a delivery back, as if it had not been taken.
@@ -135,7 +150,7 @@ impl Consumer {
         let count = self.count_up_to(number, up_to)?;
         let held = self.deliveries.get_mut(&number).expect("just found");
         held.staged = count;
-        Ok(self.keys[held.key].positions().take(usize::from(count)).collect())
+        Ok(self.events_of(number, count))
     }
 
     /// The append that settles a delivery is durable. Nothing, if an operator has placed the

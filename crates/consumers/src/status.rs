@@ -128,7 +128,7 @@ impl Consumer {
     /// The deliveries that workers hold, the longest hold first.
     pub fn held_deliveries(&self) -> impl Iterator<Item = HeldStatus<'_>> {
         self.deliveries.iter().map(|(&number, held)| HeldStatus {
-            id: DeliveryId { generation: self.generation, number, nonce: held.nonce },
+            id: self.delivery_id(number, held),
             worker: &self.workers.get(held.worker).name,
             since_us: held.since_us,
             is_staged: held.staged > 0,

@@ -120,7 +120,8 @@ impl Consumer {
         let keys = self.event_keys(key);
         self.set_state(&keys, KeyState::Held(number));
         self.set_tries(&keys, self.keys[key].tries.saturating_add(1));
-        let held = HeldDelivery { nonce, since_us: now_us, worker, key, count, staged: 0 };
+        let first = self.keys[key].next;
+        let held = HeldDelivery { nonce, first, since_us: now_us, worker, key, count, staged: 0 };
         self.deliveries.insert(number, held);
         self.workers.get_mut(worker).held.insert(number);
         number
@@ -139,6 +140,11 @@ impl Consumer {
         first.into_iter().chain(positions.take(most - 1).take_while(is_alone)).collect()
     }
 
+    pub(crate) fn delivery_id(&self, number: u64, held: &HeldDelivery) -> DeliveryId {
+        let HeldDelivery { nonce, first, .. } = *held;
+        DeliveryId { generation: self.generation, number, nonce, first }
+    }
+
     /// What the worker of a held delivery gets.
     pub(crate) fn delivery(&self, number: u64) -> Delivery {
         let held = &self.deliveries[&number];
@@ -149,7 +155,7 @@ impl Consumer {
             KeyName::Event(_) => None,
         });
         Delivery {
-            id: DeliveryId { generation: self.generation, number, nonce: held.nonce },
+            id: self.delivery_id(number, held),
             keys: keys.collect(),
             positions: key.positions().take(usize::from(held.count)).collect(),
             tries: key.tries,

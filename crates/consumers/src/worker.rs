@@ -3,6 +3,9 @@
 use crate::delivery::DeliveryId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// Most refusals that are kept to be told again. A call names fewer deliveries.
+const MAX_REFUSED: usize = 4_096;
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) name: Box<str>,
@@ -16,6 +19,15 @@ pub(crate) struct Worker {
     last_sign_us: u64,
     /// Silent for too long; it is kept as appends that settle its deliveries are staged.
     pub(crate) is_silent: bool,
+}
+
+impl Worker {
+    /// Takes note of a refusal, for the same turn again.
+    pub(crate) fn refuse(&mut self, delivery: DeliveryId) {
+        if self.refused.len() < MAX_REFUSED {
+            self.refused.push(delivery);
+        }
+    }
 }
 
 /// The workers, by an id that counts up, and in the order of their last signs.

@@ -6,8 +6,8 @@ use crate::wire::problem::{self, Problem};
 /// Events that only one face writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptEvents {
-    /// The log to which they are written.
-    pub log: &'static str,
+    /// The log to which they are written; none: any.
+    pub log: Option<&'static str>,
     /// Their types.
     pub types: &'static [&'static str],
     /// The common prefix of all these types, which rules out most others at once.
@@ -19,29 +19,34 @@ pub struct KeptEvents {
 /// The types of events that clients may not append, by log.
 #[derive(Debug, Default)]
 pub struct KeptTypes {
+    /// Logs with types of their own, besides those of every log.
     logs: Vec<(&'static str, KeptInLog)>,
+    every: KeptInLog,
 }
 
 impl KeptTypes {
     /// The types reserved by the faces of a server.
     pub fn new(kept: impl IntoIterator<Item = &'static KeptEvents>) -> KeptTypes {
-        let mut logs: Vec<(&'static str, Vec<&'static KeptEvents>)> = Vec::new();
-        for events in kept {
+        let kept: Vec<&'static KeptEvents> = kept.into_iter().collect();
+        for events in &kept {
             assert!(events.types.iter().all(|t| t.starts_with(events.prefix)), "{events:?}");
-            match logs.iter_mut().find(|(log, _)| *log == events.log) {
-                Some((_, of_log)) => of_log.push(events),
-                None => logs.push((events.log, vec![events])),
-            }
         }
         // A few bytes per server, leaked: so each request copies only a reference.
-        let keep = |(log, events): (_, Vec<_>)| (log, KeptInLog(Vec::leak(events)));
-        KeptTypes { logs: logs.into_iter().map(keep).collect() }
+        let keep = |log: Option<&str>| {
+            let of_log = kept.iter().filter(|events| events.log.is_none() || events.log == log);
+            KeptInLog(Vec::leak(of_log.copied().collect()))
+        };
+        let mut logs: Vec<_> = kept.iter().filter_map(|events| events.log).collect();
+        logs.sort_unstable();
+        logs.dedup();
+        let logs = logs.into_iter().map(|log| (log, keep(Some(log)))).collect();
+        KeptTypes { logs, every: keep(None) }
     }
 
     /// The types for the log of this name.
     pub fn in_log(&self, log: &str) -> KeptInLog {
         let found = self.logs.iter().find(|(name, _)| *name == log);
-        found.map_or(KeptInLog::default(), |(_, kept)| *kept)
+        found.map_or(self.every, |(_, kept)| *kept)
     }
 }
 
@@ -77,13 +82,28 @@ mod tests {
     use crate::names::MAIN;
 
     static APPLES: KeptEvents = KeptEvents {
-        log: MAIN,
+        log: Some(MAIN),
         types: &["ApplePicked", "AppleEaten"],
         prefix: "Apple",
         advice: "apples write themselves",
     };
-    static PEARS: KeptEvents =
-        KeptEvents { log: MAIN, types: &["PearPicked"], prefix: "Pear", advice: "is for pears" };
+    static PEARS: KeptEvents = KeptEvents {
+        log: Some(MAIN),
+        types: &["PearPicked"],
+        prefix: "Pear",
+        advice: "is for pears",
+    };
+    static WATER: KeptEvents =
+        KeptEvents { log: None, types: &["WaterDrunk"], prefix: "Water", advice: "flows" };
+
+    #[test]
+    fn what_is_kept_in_every_log_is_refused_in_all() {
+        let kept = KeptTypes::new([&APPLES, &WATER]);
+        for log in [MAIN, "orders"] {
+            assert!(kept.in_log(log).fault("WaterDrunk").is_some(), "{log}");
+            assert_eq!(kept.in_log(log).fault("AppleEaten").is_some(), log == MAIN);
+        }
+    }
 
     #[test]
     fn what_faces_keep_is_refused_in_their_log_alone() {

@@ -73,8 +73,8 @@ pub enum FenceRefusal {
     DeliveryLost,
     /// Another append that settles the delivery is staged. Retry once its outcome is known.
     DeliveryStaged,
-    /// The delivery has no event at the position up to which the append settles it, or no longer.
-    NotInDelivery,
+    /// What appends the request is of an earlier epoch, or was replaced.
+    Outdated,
 }
 
 impl fmt::Display for FenceRefusal {
@@ -85,7 +85,7 @@ impl fmt::Display for FenceRefusal {
             FenceRefusal::DeliveryStaged => {
                 "another append that settles the delivery is being made durable"
             }
-            FenceRefusal::NotInDelivery => "the delivery has no event at this position",
+            FenceRefusal::Outdated => "what the append was made from is out of date",
         })
     }
 }

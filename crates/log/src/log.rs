@@ -424,6 +424,13 @@ impl Log {
         self.sequencer.staged_bytes()
     }
 
+    /// Whether this node leads the log and has since this epoch began. A cheap read, like
+    /// [`epoch`](Self::epoch).
+    #[must_use]
+    pub fn leads_in(&self, epoch: u64) -> bool {
+        self.sequencer.mark.leads() && self.sequencer.current_epoch() == epoch
+    }
+
     /// How often staged appends have been discarded since the log was opened. While this equals the
     /// count returned by [`Staged::Placed`], positions up to the head belong to the same appends. A
     /// cheap read.

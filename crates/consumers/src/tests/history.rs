@@ -288,7 +288,7 @@ impl History {
             }
             6 | 7 => {
                 let pause = (self.below(2) == 0).then(|| self.random.below(30));
-                assert_eq!(self.consumer.fail(worker, id, pause, now), expected, "W4");
+                assert_eq!(self.consumer.fail(worker, id, pause, now).map(drop), expected, "W4");
                 if let (Ok(()), Some(first)) = (expected, first) {
                     let tries = u32::from(self.model.kept.tries[&first]);
                     let pause = pause.unwrap_or(30.min(4 << (tries - 1)));
@@ -296,7 +296,7 @@ impl History {
                 }
             }
             8 => {
-                assert_eq!(self.consumer.park(worker, id), expected, "W4");
+                assert_eq!(self.consumer.park(worker, id).map(drop), expected, "W4");
                 if let (Ok(()), Some(first)) = (expected, first) {
                     self.model.parking.insert(first);
                 }

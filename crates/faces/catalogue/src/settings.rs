@@ -19,7 +19,7 @@ section! {
 
 /// The events of the catalogue. Appended by a client they could sell items that do not exist.
 static KEPT: KeptEvents = KeptEvents {
-    log: MAIN,
+    log: Some(MAIN),
     types: &TYPES,
     prefix: PREFIX,
     advice: "only the catalogue of this log writes: use /v1/catalogue. To restore an export, \

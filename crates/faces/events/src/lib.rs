@@ -5,6 +5,7 @@
 
 pub(crate) mod append;
 pub(crate) mod bulk;
+mod consumers;
 pub(crate) mod count_only;
 pub(crate) mod dialect_data;
 pub(crate) mod dialects;
@@ -26,11 +27,15 @@ pub(crate) mod terms;
 pub(crate) mod times;
 pub mod view;
 
-use crate::problems::IMPORT_CHANGED;
+use crate::problems::{
+    CONSUMER_BUSY, CONSUMER_NOT_FOUND, IMPORT_CHANGED, TOO_MANY_CONSUMERS, TURN_PASSED,
+};
+use consumers::{Consumers, operator, pull};
 use dialects::SIZE;
 use params::{
-    AFTER, CONFIRM, FENCE, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, SINCE, TAG,
-    TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UNTIL, UUID,
+    AFTER, CONFIRM, CONSUMER, FENCE, KEY_STATE, KEYS_AFTER, KEYS_LIMIT, LEASE, LIMIT, LOG, OPTIONS,
+    ORDER, POSITION, PREFIX, QUERY, SINCE, TAG, TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER,
+    TYPES_LIMIT, UNTIL, UUID,
 };
 use std::sync::Arc;
 use wellspring_host::declare::routes;
@@ -42,8 +47,10 @@ use wellspring_host::http::declared_problems::{APPENDING, READING};
 use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
+use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
+use wellspring_host::stats::family::Family;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
@@ -54,6 +61,12 @@ use wellspring_host::wire::problem::{
 /// Problems of an append apart from the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
 
+/// Problems of a request that only the leader answers.
+const LEADING: &[&Kind] = &[&NOT_LEADING];
+
+/// Problems of a request about a consumer.
+const KNOWN_CONSUMER: &[&Kind] = &[&CONSUMER_NOT_FOUND];
+
 /// Problems of a subscription that ends with a lease.
 const FENCED: &[&Kind] = &[&LEASE_LOST, &NOT_LEADING];
 
@@ -63,6 +76,24 @@ const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
 /// The face.
 pub struct EventFace {
     host: Arc<Host>,
+    consumers: Consumers,
+}
+
+/// What a handler takes of the face: the host, or all of it.
+trait PartOfFace<T> {
+    fn part(self) -> T;
+}
+
+impl PartOfFace<Arc<Host>> for Arc<EventFace> {
+    fn part(self) -> Arc<Host> {
+        Arc::clone(&self.host)
+    }
+}
+
+impl PartOfFace<Arc<EventFace>> for Arc<EventFace> {
+    fn part(self) -> Arc<EventFace> {
+        self
+    }
 }
 
 impl Face for EventFace {
@@ -74,8 +105,10 @@ impl Face for EventFace {
         ("max_page_terms", params::MAX_TERMS as usize),
         ("max_page_events", read::MAX_PAGE_EVENTS as usize),
         ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
+        ("max_consumers", operator::MAX_CONSUMERS),
+        ("max_workers", pull::MAX_WORKERS),
     ];
-    const ROUTES: &'static [ServedRoute<EventFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<EventFace>] = routes! { |face| face.part();
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."
@@ -128,6 +161,45 @@ impl Face for EventFace {
         DELETE "/v1/leases/{name}" Log Writer leases::release: "Releases a lease; the token is in the body or the URL."
             .at(&LEASE) .query[&TOKEN] .may_take[(JSON, "Release")] .accept(Accept::Ignored)
             .fails[&[&LEASE_LOST]] => [200 JSON "Released"];
+        GET "/v1/consumers" Log Operator operator::list: "All consumers of the log: their definitions and states."
+            .answered(AnsweredBy::Leader) .fails[READING, LEADING] => [200 JSON "Consumers"];
+        PUT "/v1/consumers/{name}" Log Operator operator::define: "Defines a consumer, or changes its definition."
+            .at(&CONSUMER) .takes[(JSON, "ConsumerDefinition")] .repeat(Repeat::Safe)
+            .fails[APPENDING, READING, &[&TOO_MANY_CONSUMERS, &CONSUMER_BUSY]]
+            => [201 JSON "Consumer", 200 JSON "Consumer"];
+        GET "/v1/consumers/{name}" Log Operator operator::get: "A consumer: its definition and state."
+            .at(&CONSUMER) .answered(AnsweredBy::Leader) .fails[READING, LEADING, KNOWN_CONSUMER] => [200 JSON "Consumer"];
+        DELETE "/v1/consumers/{name}" Log Operator operator::delete:
+            "Deletes a consumer. Its events stay in the log, as do all others."
+            .at(&CONSUMER) .accept(Accept::Ignored) .fails[APPENDING, READING, KNOWN_CONSUMER] => [200 JSON "Deleted"];
+        POST "/v1/consumers/{name}/next" Log Writer pull::next:
+            "Settles what a worker has done, and gives it more. The same turn again repeats nothing."
+            .at(&CONSUMER) .takes[(JSON, "Turn")] .accept(Accept::Ignored) .repeat(Repeat::Safe)
+            .fails[APPENDING, READING, KNOWN_CONSUMER, &[&TURN_PASSED, &TOO_MANY_WAITERS]] => [200 JSON "Deliveries"];
+        POST "/v1/consumers/{name}/extend" Log Writer operator::extend:
+            "A sign of life of a worker, which goes on to hold its deliveries."
+            .at(&CONSUMER) .takes[(JSON, "Extend")] .accept(Accept::Ignored) .repeat(Repeat::Safe)
+            .fails[READING, LEADING, KNOWN_CONSUMER] => [200 JSON "Extended"];
+        GET "/v1/consumers/{name}/open" Log Operator operator::open_keys:
+            "Keys with events that are looked at and not settled: held, retrying, parked, waiting."
+            .at(&CONSUMER) .query[&KEY_STATE, &KEYS_AFTER, &KEYS_LIMIT] .answered(AnsweredBy::Leader)
+            .fails[READING, LEADING, KNOWN_CONSUMER] => [200 JSON "OpenKeys"];
+        POST "/v1/consumers/{name}/pause" Log Operator operator::pause: "Pauses a consumer. What is held can be settled."
+            .at(&CONSUMER) .accept(Accept::Ignored) .repeat(Repeat::Safe) .fails[APPENDING, READING, KNOWN_CONSUMER]
+            => [200 JSON "Consumer"];
+        POST "/v1/consumers/{name}/resume" Log Operator operator::resume: "Resumes a paused or stopped consumer."
+            .at(&CONSUMER) .accept(Accept::Ignored) .repeat(Repeat::Safe) .fails[APPENDING, READING, KNOWN_CONSUMER]
+            => [200 JSON "Consumer"];
+        POST "/v1/consumers/{name}/reset" Log Operator operator::reset:
+            "Moves a consumer to another position. Events may be delivered again, or never."
+            .at(&CONSUMER) .takes[(JSON, "ConsumerReset")] .accept(Accept::Ignored)
+            .fails[APPENDING, READING, KNOWN_CONSUMER] => [200 JSON "Consumer"];
+        POST "/v1/consumers/{name}/replay" Log Operator operator::replay: "Delivers parked events again."
+            .at(&CONSUMER) .takes[(JSON, "ParkedSelection")] .accept(Accept::Ignored)
+            .fails[APPENDING, READING, KNOWN_CONSUMER] => [200 JSON "Replayed"];
+        POST "/v1/consumers/{name}/skip" Log Operator operator::skip: "Goes on without parked events."
+            .at(&CONSUMER) .takes[(JSON, "ParkedSelection")] .accept(Accept::Ignored)
+            .fails[APPENDING, READING, KNOWN_CONSUMER] => [200 JSON "Skipped"];
         GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts."
             .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
         PUT "/v1/logs/{log}" Node Admin logs::create: "Creates a log, unless it exists."
@@ -154,7 +226,23 @@ impl Face for EventFace {
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, SetupError> {
-        Ok(EventFace { host: Arc::clone(host) })
+        Ok(EventFace { host: Arc::clone(host), consumers: Consumers::default() })
+    }
+
+    fn kept_events(_: &NoSettings) -> Option<&'static KeptEvents> {
+        Some(&consumers::KEPT)
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        consumers::families(&self.consumers, self.host.wall_us())
+    }
+
+    fn tick(&self, _wall_us: u64) {
+        self.consumers.tick();
+    }
+
+    fn close(&self) {
+        self.consumers.close();
     }
 
     fn fast_paths(&self) -> Vec<Factory> {

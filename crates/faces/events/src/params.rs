@@ -1,5 +1,6 @@
 //! The parameters and path segments of routes about events and logs.
 
+use crate::consumers::PlaceName;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::names::{NAME_RULE, is_name};
 use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Texts, Values, Words};
@@ -111,6 +112,43 @@ pub(super) static LEASE: Segment<String> = Segment {
         Ok(text.to_owned())
     },
 };
+/// The name of a consumer.
+pub(super) static CONSUMER: Segment<String> = Segment {
+    name: "name",
+    what: "Name of the consumer.",
+    values: Values::Matching("^[a-z0-9][a-z0-9_-]{0,62}$"),
+    read: |text| {
+        if is_name(text) {
+            return Ok(text.to_owned());
+        }
+        Err(problem::INVALID
+            .because(format!("{text:?} is not a valid name for a consumer: {NAME_RULE}"))
+            .field("name"))
+    },
+};
+/// What becomes of the next events of open keys.
+pub(super) static KEY_STATE: Param<Words<Option<PlaceName>>> = Param::words(
+    "state",
+    "Only keys whose next event is in this state.",
+    &[
+        ("any", None),
+        ("waiting", Some(PlaceName::Waiting)),
+        ("ready", Some(PlaceName::Ready)),
+        ("held", Some(PlaceName::Held)),
+        ("retrying", Some(PlaceName::Retrying)),
+        ("parked", Some(PlaceName::Parked)),
+    ],
+    "any",
+);
+/// Number of open keys on a page.
+pub(super) static KEYS_LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Maximum number of keys on a page.", 1..=1_000).or(100);
+/// The position after which a page of open keys begins.
+pub(super) static KEYS_AFTER: Param<Integer> = Param::integer(
+    "after",
+    "Position after which the page begins: `next` of the previous page.",
+    0..=u64::MAX,
+);
 /// The name of a log, existing or not.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",

@@ -92,7 +92,7 @@ section! {
 /// The events of links. Appended by a client they would make links that bypassed all checks, and
 /// clicks that never happened.
 static KEPT: KeptEvents = KeptEvents {
-    log: MAIN,
+    log: Some(MAIN),
     types: &TYPES,
     prefix: "Link",
     advice: "only the link shortener writes: create, change and delete links at \

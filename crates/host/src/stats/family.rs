@@ -87,8 +87,22 @@ impl Family {
         label: &'static str,
         series: impl IntoIterator<Item = (String, V)>,
     ) -> Family {
+        let series = series.into_iter().map(|(of, value)| ([of], value));
+        Family::of_every(kind, name, help, [label], series)
+    }
+
+    /// The same, where several labels say of which.
+    pub fn of_every<V: Into<Value>, const N: usize>(
+        kind: Kind,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+        series: impl IntoIterator<Item = ([String; N], V)>,
+    ) -> Family {
         let empty = Family::new(kind, name, help);
-        let with = |family: Family, (of, value)| family.with(vec![(label, of)], value);
+        let with = |family: Family, (of, value): ([String; N], V)| {
+            family.with(labels.into_iter().zip(of).collect(), value)
+        };
         series.into_iter().fold(empty, with)
     }
 

@@ -322,7 +322,7 @@ fn of_fence(refusal: FenceRefusal) -> Box<Problem> {
         FenceRefusal::LeaseLost => (&LEASE_LOST, "fence"),
         FenceRefusal::DeliveryLost => (&DELIVERY_LOST, "settles.delivery"),
         FenceRefusal::DeliveryStaged => (&DELIVERY_STAGED, "settles.delivery"),
-        FenceRefusal::NotInDelivery => (&DELIVERY_LOST, "settles.upto"),
+        FenceRefusal::Outdated => (&OVERLOADED, ""),
     };
     kind.because(refusal.to_string()).field(field)
 }

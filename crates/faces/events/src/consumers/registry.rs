@@ -1,0 +1,219 @@
+//! The open consumers of all logs that this node leads.
+
+use super::open::OpenConsumer;
+use super::stored::{self, StoredConsumer};
+use crate::problems::CONSUMER_NOT_FOUND;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wellspring_host::http::work::{Cost, Job, Progress, Task};
+use wellspring_host::http::{Host, Request};
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::{LeaseError, Log, ReadError, Snapshot, Work};
+use wellspring_types::HistoryId;
+
+/// Time that the last checkpoints may take at the end.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Consumers {
+    logs: Mutex<HashMap<String, Arc<LogConsumers>>>,
+}
+
+/// The open consumers of one log, while this node leads it.
+pub(super) struct LogConsumers {
+    log: Log,
+    pub(super) epoch: u64,
+    history: Option<HistoryId>,
+    open: Mutex<HashMap<String, Arc<OpenConsumer>>>,
+    /// Held while a consumer is opened, defined, moved or deleted.
+    pub(super) changing: tokio::sync::Mutex<()>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Consumers {
+    /// The consumers of a request's log.
+    ///
+    /// # Errors
+    /// Another node leads the log.
+    pub(super) fn of_log(&self, request: &Request) -> Result<Arc<LogConsumers>, Box<Problem>> {
+        let log = request.log()?;
+        let (epoch, history) = (log.epoch(), log.history());
+        if !log.leads_in(epoch) {
+            return Err(request.effects.refused(LeaseError::NotLeading).into());
+        }
+        let mut logs = lock(&self.logs);
+        if let Some(known) = logs.get(&request.log_name) {
+            if (known.epoch, known.history) == (epoch, history) {
+                return Ok(Arc::clone(known));
+            }
+            known.close();
+        }
+        let consumers = Arc::new(LogConsumers {
+            log: log.clone(),
+            epoch,
+            history,
+            open: Mutex::default(),
+            changing: tokio::sync::Mutex::new(()),
+        });
+        logs.insert(request.log_name.clone(), Arc::clone(&consumers));
+        Ok(consumers)
+    }
+
+    fn all(&self) -> Vec<(String, Arc<LogConsumers>)> {
+        lock(&self.logs).iter().map(|(log, open)| (log.clone(), Arc::clone(open))).collect()
+    }
+
+    /// All open consumers, with the names of their logs.
+    pub(super) fn opened(&self) -> Vec<(String, Arc<OpenConsumer>)> {
+        let of_log = |(log, consumers): (String, Arc<LogConsumers>)| {
+            consumers.all().into_iter().map(move |consumer| (log.clone(), consumer))
+        };
+        self.all().into_iter().flat_map(of_log).collect()
+    }
+
+    /// Saves what is due, and forgets the consumers of logs that this node leads no more.
+    pub(crate) fn tick(&self) {
+        for (name, consumers) in self.all() {
+            if consumers.log.leads_in(consumers.epoch) {
+                consumers.all().iter().for_each(OpenConsumer::save_if_due);
+                continue;
+            }
+            consumers.close();
+            let mut logs = lock(&self.logs);
+            if logs.get(&name).is_some_and(|known| Arc::ptr_eq(known, &consumers)) {
+                logs.remove(&name);
+            }
+        }
+    }
+
+    /// Saves everything and closes all consumers. Waits, but not for long.
+    pub(crate) fn close(&self) {
+        let begun = Instant::now();
+        let opened = self.opened();
+        for (_, consumer) in &opened {
+            while !consumer.is_saved() && begun.elapsed() < CLOSE_PATIENCE {
+                consumer.save();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            consumer.close();
+        }
+    }
+}
+
+impl LogConsumers {
+    fn all(&self) -> Vec<Arc<OpenConsumer>> {
+        lock(&self.open).values().cloned().collect()
+    }
+
+    fn close(&self) {
+        self.all().iter().for_each(|consumer| consumer.close());
+    }
+
+    /// The consumer of this name, if it is open.
+    pub(super) fn opened(&self, name: &str) -> Option<Arc<OpenConsumer>> {
+        lock(&self.open).get(name).filter(|consumer| !consumer.is_closed()).cloned()
+    }
+
+    /// Closes a consumer and forgets it.
+    pub(super) fn forget(&self, name: &str) {
+        if let Some(consumer) = lock(&self.open).remove(name) {
+            consumer.close();
+        }
+    }
+
+    /// The consumer of this name, opened if it was not.
+    ///
+    /// # Errors
+    /// 404; those of a read.
+    pub(super) async fn open(
+        &self,
+        host: &Host,
+        job: &mut Job,
+        name: &str,
+    ) -> Result<Arc<OpenConsumer>, Box<Problem>> {
+        if let Some(open) = self.opened(name) {
+            return Ok(open);
+        }
+        let _changing = self.changing.lock().await;
+        self.open_changing(host, job, name).await?.ok_or_else(|| not_found(name))
+    }
+
+    /// The same, while nobody else may change it; none if there is no such consumer.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub(super) async fn open_changing(
+        &self,
+        host: &Host,
+        job: &mut Job,
+        name: &str,
+    ) -> Result<Option<Arc<OpenConsumer>>, Box<Problem>> {
+        if let Some(open) = self.opened(name) {
+            return Ok(Some(open));
+        }
+        let snapshot = self.log.snapshot();
+        let head = snapshot.head();
+        let Some(stored) = self.stored(job, snapshot, name).await? else { return Ok(None) };
+        let (log, clock) = (self.log.clone(), Arc::clone(&host.clock));
+        let opened = OpenConsumer::new(name, stored, log, (self.epoch, head), clock);
+        let opened = opened.map_err(|fault| {
+            let detail = format!("the checkpoints of the consumer {name:?} cannot be read");
+            tracing::error!(consumer = name, ?fault, "{detail}");
+            problem::INTERNAL.because(detail)
+        })?;
+        lock(&self.open).insert(name.to_owned(), Arc::clone(&opened));
+        Ok(Some(opened))
+    }
+
+    async fn stored(
+        &self,
+        job: &mut Job,
+        snapshot: Snapshot,
+        name: &str,
+    ) -> Result<Option<StoredConsumer>, Box<Problem>> {
+        let task = ReadTask { snapshot, name: name.to_owned(), read: stored::read, found: None };
+        Ok(job.run(Cost::Cheap, task).await?.found.flatten())
+    }
+
+    /// The names of all consumers.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub(super) async fn names(&self, job: &mut Job) -> Result<Vec<String>, Box<Problem>> {
+        let read = |snapshot: &Snapshot, _: &str, work| stored::names(snapshot, work);
+        let snapshot = self.log.snapshot();
+        let task = ReadTask { snapshot, name: String::new(), read, found: None };
+        Ok(job.run(Cost::Cheap, task).await?.found.unwrap_or_default())
+    }
+}
+
+pub(super) fn not_found(name: &str) -> Box<Problem> {
+    CONSUMER_NOT_FOUND
+        .because(format!("there is no consumer {name:?}; define it with PUT /v1/consumers/{name}"))
+}
+
+/// A read of stored consumers. It begins anew each time that its work ends.
+struct ReadTask<T> {
+    snapshot: Snapshot,
+    name: String,
+    read: fn(&Snapshot, &str, Work) -> Result<T, ReadError>,
+    found: Option<T>,
+}
+
+impl<T: Send + 'static> Task for ReadTask<T> {
+    fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
+        match (self.read)(&self.snapshot, &self.name, work) {
+            Ok(found) => {
+                self.found = Some(found);
+                Ok(Progress::Done)
+            }
+            Err(ReadError::Stopped(_)) => Ok(Progress::More),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The events of consumers in the log that they consume, and the way back from them.
+//!
+//! All have the tag `consumer:NAME`. A definition and the first checkpoint are one append. A full
+//! checkpoint is as many events as its keys need, numbered (`"part":[i,n]`); only with all of its
+//! parts does it count, and deltas follow it. So the last definition, and the checkpoints back to
+//! the last full one, are all that a start reads.
+
+use super::definition::{ConsumerDefinition, push_definition, read_definition};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use wellspring_consumers::{Checkpoint, KeyName, OpenKey, RunState};
+use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::wire::json::{document, push_string};
+use wellspring_log::{EncodedEvents, Events, Order, ReadError, ReadOptions, RecordView};
+use wellspring_log::{Snapshot, Work};
+use wellspring_types::{DataKind, EventRef, Position, Query, limits};
+
+/// A consumer was defined, or its definition changed.
+const DEFINED: &str = "ConsumerDefined";
+/// The state of a consumer, or what has changed of it.
+const CHECKPOINT: &str = "ConsumerCheckpoint";
+/// An event was parked, and why: for people.
+const PARKED: &str = "ConsumerParked";
+/// A consumer was deleted.
+const DROPPED: &str = "ConsumerDropped";
+
+/// What clients may not append to any log.
+pub(crate) static KEPT: KeptEvents = KeptEvents {
+    log: None,
+    types: &[DEFINED, CHECKPOINT, PARKED, DROPPED],
+    prefix: "Consumer",
+    advice: "only the server writes: consumers are defined with PUT /v1/consumers/{name}",
+};
+
+/// Whether an event is one of consumers, which no consumer delivers.
+pub(super) fn is_of_consumers(event_type: &str) -> bool {
+    event_type.starts_with(KEPT.prefix) && KEPT.types.contains(&event_type)
+}
+
+/// Bytes of keys after which another part of a checkpoint begins.
+const PART_BYTES: usize = 256 << 10;
+/// Bytes of parts after which another append begins.
+const APPEND_BYTES: usize = limits::MAX_REQUEST_BYTES / 2;
+
+/// A consumer as its events say.
+#[derive(Debug)]
+pub(super) struct StoredConsumer {
+    /// Drawn once: a consumer of the same name that is defined after this one was deleted is
+    /// another one.
+    pub(super) id: String,
+    pub(super) definition: ConsumerDefinition,
+    /// The last full checkpoint and all after it.
+    pub(super) chain: Vec<Checkpoint>,
+}
+
+#[derive(Deserialize)]
+struct DefinedData<'a> {
+    id: String,
+    #[serde(borrow)]
+    definition: &'a RawValue,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckpointData {
+    generation: u64,
+    /// Number from 0, and number of all, of the events of a full checkpoint; none: a delta.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<(u32, u32)>,
+    head: Position,
+    scanned: Position,
+    state: StateName,
+    /// Key, next position, tries, whether that event is parked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<(StoredKey, Position, u8, bool)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    closed: Vec<StoredKey>,
+}
+
+/// The name of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum StateName {
+    Running,
+    Paused,
+    Stopped,
+}
+
+impl From<RunState> for StateName {
+    fn from(state: RunState) -> StateName {
+        match state {
+            RunState::Running => StateName::Running,
+            RunState::Paused => StateName::Paused,
+            RunState::Stopped => StateName::Stopped,
+        }
+    }
+}
+
+impl From<StateName> for RunState {
+    fn from(name: StateName) -> RunState {
+        match name {
+            StateName::Running => RunState::Running,
+            StateName::Paused => RunState::Paused,
+            StateName::Stopped => RunState::Stopped,
+        }
+    }
+}
+
+/// A key: a value of the tag, or the position of an event without order.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredKey {
+    Event(Position),
+    Value(Box<str>),
+}
+
+impl From<KeyName> for StoredKey {
+    fn from(name: KeyName) -> StoredKey {
+        match name {
+            KeyName::Event(position) => StoredKey::Event(position),
+            KeyName::Value(value) => StoredKey::Value(value),
+        }
+    }
+}
+
+impl From<StoredKey> for KeyName {
+    fn from(key: StoredKey) -> KeyName {
+        match key {
+            StoredKey::Event(position) => KeyName::Event(position),
+            StoredKey::Value(value) => KeyName::Value(value),
+        }
+    }
+}
+
+/// Data of [`PARKED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ParkedEvent {
+    pub(super) position: Position,
+    pub(super) worker: String,
+    pub(super) reason: String,
+}
+
+fn tag_of(name: &str) -> String {
+    format!("consumer:{name}")
+}
+
+fn push(events: &mut EncodedEvents, name: &str, event_type: &str, data: &[u8]) {
+    let tag = tag_of(name);
+    let event = EventRef {
+        event_type,
+        tags: &[tag.as_str()],
+        data,
+        kind: DataKind::Json,
+        id: None,
+        metadata: &[],
+    };
+    events.push(&event).expect("an event within the limits");
+}
+
+/// The events of a definition, and of the first checkpoint if it creates the consumer.
+pub(super) fn defined(
+    name: &str,
+    id: &str,
+    definition: &ConsumerDefinition,
+    first: Option<Checkpoint>,
+) -> EncodedEvents {
+    let mut data = b"{\"id\":".to_vec();
+    push_string(&mut data, id);
+    data.extend_from_slice(b",\"definition\":");
+    push_definition(&mut data, definition);
+    data.push(b'}');
+    let mut events = EncodedEvents::new();
+    push(&mut events, name, DEFINED, &data);
+    for part in first.into_iter().flat_map(checkpoint_data) {
+        push_checkpoint(&mut events, name, &part);
+    }
+    events
+}
+
+/// The event of a deletion.
+pub(super) fn dropped(name: &str) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    push(&mut events, name, DROPPED, b"{}");
+    events
+}
+
+/// The events that say why events were parked, at most as many as an append takes.
+pub(super) fn parked(name: &str, reasons: &[ParkedEvent]) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    for reason in reasons.iter().take(limits::MAX_EVENTS) {
+        push(&mut events, name, PARKED, &wellspring_json::to_json(reason));
+    }
+    events
+}
+
+/// The events of a checkpoint, as one append or, with very many keys, as several.
+pub(super) fn checkpoint(name: &str, checkpoint: Checkpoint) -> Vec<EncodedEvents> {
+    let mut appends = vec![EncodedEvents::new()];
+    for part in checkpoint_data(checkpoint) {
+        if appends.last().expect("never empty").byte_len() > APPEND_BYTES {
+            appends.push(EncodedEvents::new());
+        }
+        push_checkpoint(appends.last_mut().expect("never empty"), name, &part);
+    }
+    appends
+}
+
+fn push_checkpoint(events: &mut EncodedEvents, name: &str, part: &CheckpointData) {
+    push(events, name, CHECKPOINT, &wellspring_json::to_json(part));
+}
+
+/// A checkpoint cut into parts. Those of a delta are deltas of their own, which one append holds:
+/// a delta is smaller than the full checkpoint before it.
+fn checkpoint_data(checkpoint: Checkpoint) -> Vec<CheckpointData> {
+    let Checkpoint { generation, is_full, head, scanned, state, open, closed } = checkpoint;
+    let empty = || CheckpointData {
+        generation,
+        part: None,
+        head,
+        scanned,
+        state: state.into(),
+        open: Vec::new(),
+        closed: Vec::new(),
+    };
+    let mut parts = vec![empty()];
+    let mut bytes = 0;
+    // A quotation mark takes two bytes; positions and the rest take less than 40.
+    let mut part_for = |parts: &mut Vec<CheckpointData>, key: &KeyName| {
+        bytes += 40 + if let KeyName::Value(value) = key { 2 * value.len() } else { 0 };
+        if bytes > PART_BYTES {
+            bytes = 0;
+            parts.push(empty());
+        }
+    };
+    // A key that was closed and is open again is not among the closed.
+    for key in closed {
+        part_for(&mut parts, &key);
+        parts.last_mut().expect("never empty").closed.push(key.into());
+    }
+    for open in open {
+        part_for(&mut parts, &open.key);
+        let entry = (open.key.into(), open.next, open.tries, open.is_parked);
+        parts.last_mut().expect("never empty").open.push(entry);
+    }
+    if is_full {
+        let count = parts.len() as u32;
+        for (number, part) in (0..).zip(&mut parts) {
+            part.part = Some((number, count));
+        }
+    }
+    parts
+}
+
+impl CheckpointData {
+    fn checkpoint(self) -> Checkpoint {
+        let open = self.open.into_iter().map(|(key, next, tries, is_parked)| OpenKey {
+            key: key.into(),
+            next,
+            tries,
+            is_parked,
+        });
+        Checkpoint {
+            generation: self.generation,
+            is_full: self.part.is_some_and(|(number, _)| number == 0),
+            head: self.head,
+            scanned: self.scanned,
+            state: self.state.into(),
+            open: open.collect(),
+            closed: self.closed.into_iter().map(KeyName::from).collect(),
+        }
+    }
+}
+
+/// Events of consumers, latest first.
+fn latest_first(snapshot: &Snapshot, types: &[&str], tag: Option<&str>, work: Work) -> Events {
+    let tags: Vec<&str> = tag.into_iter().collect();
+    let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
+    let mut events = snapshot.read(&Query::item(types, &tags), options);
+    events.bound(work);
+    events
+}
+
+fn defined_of(record: &RecordView<'_>) -> Option<(String, ConsumerDefinition)> {
+    let data: DefinedData<'_> = serde_json::from_slice(record.data()).ok()?;
+    let definition = document(data.definition.get().as_bytes(), read_definition).ok()?.0;
+    Some((data.id, definition))
+}
+
+/// The consumer of this name; `None` if there is none. A checkpoint that cannot be read is passed
+/// over: what it says has been delivered is delivered again.
+///
+/// # Errors
+/// [`ReadError`], also if `work` stops.
+pub(super) fn read(
+    snapshot: &Snapshot,
+    name: &str,
+    work: Work,
+) -> Result<Option<StoredConsumer>, ReadError> {
+    let tag = tag_of(name);
+    let mut events = latest_first(snapshot, &[DEFINED, DROPPED], Some(&tag), work.clone());
+    let Some(record) = events.next()? else { return Ok(None) };
+    let defined = (record.event_type() == DEFINED).then(|| defined_of(&record)).flatten();
+    let Some((id, definition)) = defined else { return Ok(None) };
+    let chain = read_chain(latest_first(snapshot, &[CHECKPOINT], Some(&tag), work))?;
+    Ok(Some(StoredConsumer { id, definition, chain }))
+}
+
+/// The last full checkpoint and all after it, from checkpoints that come latest first.
+fn read_chain(mut events: Events) -> Result<Vec<Checkpoint>, ReadError> {
+    let mut chain = Vec::new();
+    // The next part of a full checkpoint that is whole so far.
+    let mut awaited: Option<u32> = None;
+    while let Some(record) = events.next()? {
+        let Ok(data) = serde_json::from_slice::<CheckpointData>(record.data()) else {
+            tracing::warn!(
+                position = record.position(),
+                "a checkpoint of a consumer is unreadable"
+            );
+            continue;
+        };
+        match (data.part, awaited) {
+            (None, None) => chain.push(data.checkpoint()),
+            (Some((0, count)), None) if count == 1 => {
+                chain.push(data.checkpoint());
+                break;
+            }
+            (Some((number, count)), None) if number + 1 == count => {
+                chain.push(data.checkpoint());
+                awaited = Some(number - 1);
+            }
+            (Some((number, _)), Some(wanted)) if number == wanted => {
+                chain.push(data.checkpoint());
+                if number == 0 {
+                    break;
+                }
+                awaited = Some(number - 1);
+            }
+            // Part of a full checkpoint whose later parts were never stored. Nothing follows it
+            // but another full one, which is still to be found behind the deltas before it.
+            (Some(_), None) => {}
+            (part, Some(wanted)) => {
+                tracing::warn!(?part, wanted, "a checkpoint of a consumer lacks parts");
+                chain.clear();
+                awaited = None;
+            }
+        }
+    }
+    chain.reverse();
+    Ok(chain)
+}
+
+/// All consumers by name.
+///
+/// # Errors
+/// [`ReadError`], also if `work` stops.
+pub(super) fn names(snapshot: &Snapshot, work: Work) -> Result<Vec<String>, ReadError> {
+    let mut events = latest_first(snapshot, &[DEFINED, DROPPED], None, work);
+    let mut consumers: BTreeMap<String, bool> = BTreeMap::new();
+    while let Some(record) = events.next()? {
+        let name = record.tags().find_map(|tag| tag.strip_prefix("consumer:"));
+        let is_defined = record.event_type() == DEFINED;
+        consumers.entry(name.unwrap_or_default().to_owned()).or_insert(is_defined);
+    }
+    Ok(consumers.into_iter().filter_map(|(name, is_defined)| is_defined.then_some(name)).collect())
+}
+
+/// Why events of this consumer were parked, the latest reason of each.
+///
+/// # Errors
+/// [`ReadError`], also if `work` stops.
+pub(super) fn reasons(
+    snapshot: &Snapshot,
+    name: &str,
+    parked: &[Position],
+    work: Work,
+) -> Result<BTreeMap<Position, ParkedEvent>, ReadError> {
+    let mut reasons = BTreeMap::new();
+    let mut events = latest_first(snapshot, &[PARKED], Some(&tag_of(name)), work);
+    while reasons.len() < parked.len()
+        && let Some(record) = events.next()?
+    {
+        let Ok(event) = serde_json::from_slice::<ParkedEvent>(record.data()) else { continue };
+        if parked.contains(&event.position) {
+            reasons.entry(event.position).or_insert(event);
+        }
+    }
+    Ok(reasons)
+}
