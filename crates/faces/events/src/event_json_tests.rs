@@ -120,7 +120,7 @@ fn missing_clauses_mean_what_the_contract_says() {
 fn dialects_take_one_event_and_digits_and_keep_strings() {
     let body =
         r#"{"events":{"type":"T","tags":["x"],"data":"{\"a\":1}"},"condition":{"after":"12"}}"#;
-    let append = dialect(&body);
+    let append = dialect(body);
     let event = append.events.iter().next().unwrap();
     assert_eq!((event.data(), event.kind()), (&br#"{"a":1}"#[..], DataKind::Json));
     assert_eq!(append.condition.unwrap().after, Some(12));

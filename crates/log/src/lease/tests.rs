@@ -1,4 +1,5 @@
 use super::*;
+use crate::fence::FenceRefusal;
 use crate::waiters::TooManyWaiters;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake};
@@ -28,7 +29,7 @@ impl Clock for Hand {
 #[test]
 fn one_holder_at_a_time_and_tokens_only_grow() {
     let clock = Arc::new(Hand::default());
-    let leases = Leases::new(clock.clone(), 7);
+    let leases = Arc::new(Leases::new(clock.clone(), 7));
     let first = leases.acquire("a", "", 100).unwrap();
     assert_eq!(leases.acquire("a", "", 100), Err(LeaseError::Held { remaining_us: 100 }));
     clock.0.store(60, Ordering::SeqCst);
@@ -37,8 +38,9 @@ fn one_holder_at_a_time_and_tokens_only_grow() {
     assert_eq!(leases.renew("a", "", first.token, 100), Err(LeaseError::Lost));
     let second = leases.acquire("a", "", 100).unwrap();
     assert!(second.token > first.token);
-    let fence = |token| LeaseProof { lease: "a".into(), token };
-    assert!(leases.holds(&fence(second.token)) && !leases.holds(&fence(first.token)));
+    let fence = |token| leases.fence(LeaseProof { lease: "a".into(), token });
+    assert_eq!(fence(second.token).holds(7), Ok(()));
+    assert_eq!(fence(first.token).holds(7), Err(FenceRefusal::LeaseLost));
     assert_eq!(leases.release("a", "", first.token), Err(LeaseError::Lost));
     assert_eq!(leases.release("a", "", second.token), Ok(()));
     assert!(Leases::new(clock, 8).acquire("a", "", 1).unwrap().token > second.token + 1000);
