@@ -1,5 +1,5 @@
-//! The tools: `import`, `export`, `append`, `tail`, `log` and `top` speak HTTP to a running server;
-//! `inspect` and `verify` read a data folder offline, `journal` sets copies in it aside; `user` and
+//! The tools: `import`, `export`, `append`, `tail`, `log`, `consumer` and `top` speak HTTP to a
+//! running server; `inspect` and `verify` read a data folder offline, `journal` sets copies in it aside; `user` and
 //! `token` do either.
 //!
 //! The tools use no module of the server: a tool can do what any client can do. The
@@ -19,6 +19,7 @@ mod bench;
 mod cluster;
 mod confirmation;
 mod connector;
+mod consumer;
 mod credentials;
 mod exit;
 mod export;
@@ -90,6 +91,8 @@ pub enum Tool {
     Verify(verify::VerifyArgs),
     /// Manage a service of several nodes: status, leader, key, demo
     Cluster(cluster::ClusterArgs),
+    /// Background work: define a consumer, run a program for each event, see what is parked
+    Consumer(consumer::ConsumerArgs),
     /// Manage sinks, which deliver events to Kafka or webhooks
     Sink(connector::SinkArgs),
     /// Manage sources, which append records from Kafka to a log
@@ -130,6 +133,7 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => verify::verify(&args),
         Tool::Cluster(args) => cluster::run(&args),
+        Tool::Consumer(args) => consumer::run(&args),
         Tool::Sink(args) => connector::run_sink(&args),
         Tool::Source(args) => connector::run_source(&args),
         Tool::Journal(args) => journal::run(&args),

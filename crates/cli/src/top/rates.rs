@@ -3,7 +3,7 @@
 //! A counter that went back belongs to a server (or a log) that restarted in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
-use super::sample::{Connector, Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
+use super::sample::{Connector, Consumer, Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
 use crate::cluster::document::{EngineDocument, NodeDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub(super) struct Figures {
     pub(super) views: Vec<ViewFigures>,
     /// By kind and name.
     pub(super) connectors: Vec<ConnectorFigures>,
+    /// By log and name.
+    pub(super) consumers: Vec<ConsumerFigures>,
     /// Of all logs together; `None` where no graph is used.
     pub(super) graph: Option<GraphFigures>,
     /// By name; every route that was ever asked for.
@@ -182,6 +184,25 @@ pub(super) struct ConnectorFigures {
     pub(super) set_aside: u64,
 }
 
+/// A consumer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct ConsumerFigures {
+    pub(super) log: String,
+    pub(super) name: String,
+    pub(super) running: bool,
+    /// Positions of the log that it has not looked at.
+    pub(super) lag: u64,
+    /// Age of the oldest event that is looked at and neither settled nor parked.
+    pub(super) oldest_us: u64,
+    pub(super) in_flight: u64,
+    /// Events settled.
+    pub(super) settled_per_s: f64,
+    /// Deliveries that failed or expired.
+    pub(super) again_per_s: f64,
+    pub(super) parked: u64,
+    pub(super) workers: u64,
+}
+
 /// The graphs of all logs together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct GraphFigures {
@@ -248,6 +269,7 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),
         connectors: connectors(counted, now, interval_s),
+        consumers: consumers(counted, now, interval_s),
         graph: graph(&counted.graphs, &now.graphs, interval_s),
         routes,
     }
@@ -480,6 +502,29 @@ fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {
         }
     };
     now.views.iter().map(figures).collect()
+}
+
+fn consumers(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ConsumerFigures> {
+    let figures = |(key, consumer): (&(String, String), &Consumer)| {
+        // One that was opened meanwhile counts from 0 again.
+        let earlier = before.consumers.get(key).filter(|c| c.settled <= consumer.settled);
+        let earlier = earlier.cloned().unwrap_or_default();
+        let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / interval_s;
+        let again = |of: &Consumer| of.failed.saturating_add(of.expired);
+        ConsumerFigures {
+            log: key.0.clone(),
+            name: key.1.clone(),
+            running: consumer.running > 0,
+            lag: consumer.lag,
+            oldest_us: consumer.oldest_us,
+            in_flight: consumer.in_flight,
+            settled_per_s: rate(consumer.settled, earlier.settled),
+            again_per_s: rate(again(consumer), again(&earlier)),
+            parked: consumer.parked,
+            workers: consumer.workers,
+        }
+    };
+    now.consumers.iter().map(figures).collect()
 }
 
 fn connectors(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ConnectorFigures> {

@@ -22,6 +22,8 @@ pub(super) struct Sample {
     pub(super) views: BTreeMap<(String, String), View>,
     /// By kind and name.
     pub(super) connectors: BTreeMap<(&'static str, String), Connector>,
+    /// By log and name.
+    pub(super) consumers: BTreeMap<(String, String), Consumer>,
     pub(super) graphs: Graphs,
     pub(super) intake: Option<Intake>,
     /// Of a node of several, from `/v1/cluster`, if it was answered.
@@ -135,6 +137,24 @@ pub(super) struct Connector {
     pub(super) restarts: u64,
     /// A counter, as `events`: dead letters, or rejects.
     pub(super) set_aside: u64,
+}
+
+/// Figures of a consumer; gauges unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Consumer {
+    /// 0 or 1.
+    pub(super) running: u64,
+    pub(super) lag: u64,
+    pub(super) oldest_us: u64,
+    pub(super) in_flight: u64,
+    pub(super) parked: u64,
+    pub(super) workers: u64,
+    /// A counter.
+    pub(super) settled: u64,
+    /// A counter: what failed and what expired.
+    pub(super) failed: u64,
+    /// A counter, as `failed`.
+    pub(super) expired: u64,
 }
 
 /// Figures of graphs, of all logs together; counters unless said otherwise. All are 0 where none is
@@ -253,6 +273,18 @@ const CONNECTOR: [(&str, &str, Set<Connector>); 14] = [
     ("source", "rejects_total", |c, v| c.set_aside = v.count()),
 ];
 
+const CONSUMER: [(&str, Set<Consumer>); 9] = [
+    ("wellspring_consumer_running", |c, v| c.running = v.count()),
+    ("wellspring_consumer_lag_events", |c, v| c.lag = v.count()),
+    ("wellspring_consumer_oldest_age_seconds", |c, v| c.oldest_us = v.micros()),
+    ("wellspring_consumer_in_flight", |c, v| c.in_flight = v.count()),
+    ("wellspring_consumer_parked", |c, v| c.parked = v.count()),
+    ("wellspring_consumer_workers", |c, v| c.workers = v.count()),
+    ("wellspring_consumer_settled_total", |c, v| c.settled = v.count()),
+    ("wellspring_consumer_failed_total", |c, v| c.failed = v.count()),
+    ("wellspring_consumer_expired_total", |c, v| c.expired = v.count()),
+];
+
 /// Where the series of a name are added up.
 const GRAPHS: [(&str, Sum<Graphs>); 14] = [
     ("wellspring_graph_statements_total", |g, v| match v.label("access") {
@@ -341,6 +373,12 @@ impl Sample {
             for series in page.series(name) {
                 let key = (label(series, name, "log")?, label(series, name, "view")?);
                 set(sample.views.entry(key).or_default(), series);
+            }
+        }
+        for (name, set) in CONSUMER {
+            for series in page.series(name) {
+                let key = (label(series, name, "log")?, label(series, name, "consumer")?);
+                set(sample.consumers.entry(key).or_default(), series);
             }
         }
         let name = "wellspring_shared_role";

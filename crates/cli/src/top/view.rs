@@ -2,8 +2,8 @@
 //! red; no information is in colour alone.
 
 use super::rates::{
-    Answers, ConnectorFigures, Figures, GraphFigures, IngestFigures, LogFigures, Quantile,
-    RouteFigures, ViewFigures,
+    Answers, ConnectorFigures, ConsumerFigures, Figures, GraphFigures, IngestFigures, LogFigures,
+    Quantile, RouteFigures, ViewFigures,
 };
 use crate::cluster::document::{EngineDocument, NodeDocument};
 use ratatui::style::{Style, Stylize as _};
@@ -109,12 +109,14 @@ pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> V
     by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
     let graph = figures.graph.as_ref().map(graph).unwrap_or_default();
     let connectors = connectors(&figures.connectors);
+    let consumers = consumers(&figures.consumers);
     let tables = [
         nodes(&figures.nodes),
         logs(&by_load),
         ingest(&by_load),
         views(&figures.views),
         connectors,
+        consumers,
         graph,
     ];
     let routes = routes(&figures.routes, order);
@@ -343,6 +345,37 @@ fn connectors(connectors: &[ConnectorFigures]) -> Vec<Line<'static>> {
         ]
     };
     table(head.map(Span::from).to_vec(), connectors.iter().map(row).collect())
+}
+
+fn consumers(consumers: &[ConsumerFigures]) -> Vec<Line<'static>> {
+    let head = [
+        "Consumer",
+        "log",
+        "state",
+        "behind",
+        "oldest",
+        "in flight",
+        "done/s",
+        "again/s",
+        "parked",
+        "workers",
+    ];
+    let row = |consumer: &ConsumerFigures| {
+        let state = if consumer.running { "running" } else { "not running" };
+        vec![
+            visible(&consumer.name).into(),
+            visible(&consumer.log).into(),
+            alarm(state.to_owned(), !consumer.running),
+            count(consumer.lag).into(),
+            duration(consumer.oldest_us as f64 * 1e3).into(),
+            count(consumer.in_flight).into(),
+            significant(consumer.settled_per_s).into(),
+            significant(consumer.again_per_s).into(),
+            alarm(count(consumer.parked), consumer.parked > 0),
+            count(consumer.workers).into(),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), consumers.iter().map(row).collect())
 }
 
 fn graph(graph: &GraphFigures) -> Vec<Line<'static>> {
