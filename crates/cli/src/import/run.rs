@@ -31,6 +31,7 @@ struct Tally {
     folded: u64,
     /// Events that already exist, under their id.
     repeated: u64,
+    passed_over: u64,
     taken_bytes: u64,
     /// The last line of the file that is settled.
     line: u64,
@@ -103,7 +104,7 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     }
     let summary = summary(&tally, progress.seconds());
     let Some(failure) = failure else {
-        if tally.added + tally.known + tally.skipped + tally.repeated == 0 {
+        if tally.added + tally.known + tally.skipped + tally.repeated + tally.passed_over == 0 {
             let bytes = megabytes(source.taken.load(Ordering::Relaxed));
             let what = match header[..] {
                 [] => "contains no events".to_owned(),
@@ -268,6 +269,7 @@ impl Tally {
         self.skipped += settled.skipped;
         self.folded += settled.folded;
         self.repeated += settled.repeated;
+        self.passed_over += settled.passed_over;
         self.taken_bytes = self.taken_bytes.max(part.taken_bytes);
         if settled.lines > 0 {
             self.line = part.number(settled.lines);
@@ -290,6 +292,10 @@ fn summary(tally: &Tally, seconds: f64) -> String {
     if tally.repeated > 0 {
         let events = counted(tally.repeated, "repeated event", "repeated events");
         text.push_str(&format!(", {events} dropped (stored once, by id)"));
+    }
+    if tally.passed_over > 0 {
+        let events = counted(tally.passed_over, "event", "events");
+        text.push_str(&format!(", {events} of consumers left out (they belong to another log)"));
     }
     if tally.folded > 0 {
         text.push_str(&format!(

@@ -28,6 +28,9 @@ pub(crate) struct PartReply {
     pub(crate) folded: u64,
     /// Events that were there already under their id, and were not added.
     pub(crate) repeated: u64,
+    /// Events of consumers, which were not added.
+    #[serde(default)]
+    pub(crate) passed_over: u64,
     /// Position of the last event of either kind.
     pub(crate) last: Option<u64>,
     /// The token with which the next part continues.

@@ -1,6 +1,7 @@
 //! The API's JSON: the only reader of events, queries, conditions and appends, and the only writer
 //! of events.
 
+use super::consumers::is_of_consumers;
 use super::disclosure::Disclosure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -182,6 +183,9 @@ pub(crate) struct EventReader<'a> {
     pub(crate) content: Option<EncodedEvents>,
     /// The id of the last event.
     pub(crate) id: Option<EventId>,
+    /// Whether the last event is one of consumers, whose positions are those of another log
+    /// ([`Style::Import`]).
+    pub(crate) is_of_consumers: bool,
 }
 
 impl<'a> EventReader<'a> {
@@ -205,6 +209,7 @@ impl<'a> EventReader<'a> {
         let (start, kept) = (value.at(), self.kept);
         self.tags.clear();
         self.metadata.clear();
+        self.is_of_consumers = false;
         let (mut event_type, mut data, mut id) = (None, None, None);
         let (mut tags, mut metadata) = (None, None);
         let (mut recorded_at, mut recorded_at_us) = (None, 0);
@@ -213,7 +218,8 @@ impl<'a> EventReader<'a> {
             match key {
                 "type" => {
                     let text = value.string()?;
-                    match kept.fault(&text) {
+                    self.is_of_consumers = style == Style::Import && is_of_consumers(&text);
+                    match kept.fault(&text).filter(|_| !self.is_of_consumers) {
                         None => once(&mut event_type, at, text),
                         Some(fault) => rule(at, fault),
                     }

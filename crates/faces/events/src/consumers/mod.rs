@@ -29,4 +29,4 @@ mod turn;
 pub(crate) use figures::families;
 pub(crate) use registry::Consumers;
 pub(crate) use status::PlaceName;
-pub(crate) use stored::KEPT;
+pub(crate) use stored::{KEPT, is_of_consumers};

@@ -33,8 +33,8 @@ pub(crate) static KEPT: KeptEvents = KeptEvents {
     advice: "only the server writes: consumers are defined with PUT /v1/consumers/{name}",
 };
 
-/// Whether an event is one of consumers, which no consumer delivers.
-pub(super) fn is_of_consumers(event_type: &str) -> bool {
+/// Whether an event is one of consumers, which no consumer delivers and no import adds.
+pub(crate) fn is_of_consumers(event_type: &str) -> bool {
     event_type.starts_with(KEPT.prefix) && KEPT.types.contains(&event_type)
 }
 

@@ -93,6 +93,8 @@ pub(super) struct LineCounts {
     pub(super) folded: u64,
     /// Events that are there already under their id.
     pub(super) repeated: u64,
+    /// Events of consumers: they say how far another log was processed.
+    pub(super) passed_over: u64,
 }
 
 impl Intake {
@@ -157,6 +159,11 @@ impl Intake {
         reader.folded = 0;
         if let Err(problem) = self.chunk.read(reader, line, checked) {
             return self.bad_line(problem);
+        }
+        if reader.is_of_consumers {
+            self.chunk.rewind(before);
+            self.oddities.passed_over += 1;
+            return Ok(());
         }
         let id_use = match reader.id {
             Some(id) => self.id_use(id, before, start)?,

@@ -146,7 +146,7 @@ fn died(error: JoinError) -> Box<Problem> {
 fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
     let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
     let mut out = format!(
-        r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"repeated":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,
+        r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"repeated":{},"passed_over":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,
         progress.through.lines,
         progress.added + progress.known,
         progress.added,
@@ -154,6 +154,7 @@ fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
         intake.oddities.skipped,
         intake.oddities.folded,
         intake.oddities.repeated,
+        intake.oddities.passed_over,
         number(progress.positions.map(|(first, _)| first)),
         number(progress.positions.map(|(_, last)| last)),
         progress.through.chain.token(),
