@@ -1,6 +1,6 @@
 //! The tools: `import`, `export`, `append`, `tail`, `log`, `consumer` and `top` speak HTTP to a
-//! running server; `inspect` and `verify` read a data folder offline, `journal` sets copies in it aside; `user` and
-//! `token` do either.
+//! running server; `inspect` and `verify` read a data folder offline, `journal` sets copies in it
+//! aside; `user` and `token` do either.
 //!
 //! The tools use no module of the server: a tool can do what any client can do. The
 //! exception is accounts offline, which no client can create before the first start.

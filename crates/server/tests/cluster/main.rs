@@ -6,6 +6,7 @@
 
 mod cluster;
 mod cluster_common;
+mod cluster_consumers;
 mod cluster_leads;
 mod cluster_outages;
 mod cluster_repeats;

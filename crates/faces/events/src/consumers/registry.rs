@@ -5,15 +5,16 @@ use super::stored::{self, StoredConsumer};
 use crate::problems::CONSUMER_NOT_FOUND;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Host, Request};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{LeaseError, Log, ReadError, Snapshot, Work};
 use wellspring_types::HistoryId;
 
-/// Time that the last checkpoints may take at the end.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often, and at which distance, the last checkpoints are looked for at the end.
+const CLOSE_LOOKS: usize = 1_000;
+const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 
 /// See the module.
 #[derive(Default)]
@@ -93,15 +94,15 @@ impl Consumers {
 
     /// Saves everything and closes all consumers. Waits, but not for long.
     pub(crate) fn close(&self) {
-        let begun = Instant::now();
         let opened = self.opened();
-        for (_, consumer) in &opened {
-            while !consumer.is_saved() && begun.elapsed() < CLOSE_PATIENCE {
-                consumer.save();
-                std::thread::sleep(Duration::from_millis(2));
+        for _ in 0..CLOSE_LOOKS {
+            opened.iter().for_each(|(_, consumer)| consumer.save());
+            if opened.iter().all(|(_, consumer)| consumer.is_saved()) {
+                break;
             }
-            consumer.close();
+            std::thread::sleep(CLOSE_PAUSE);
         }
+        opened.iter().for_each(|(_, consumer)| consumer.close());
     }
 }
 

@@ -62,7 +62,6 @@ pub(super) struct Scanner {
     cost: Cost,
     /// With what was scanned up to its position. None: to be made again.
     subscription: Option<(Subscription, ScanFrom)>,
-    settled: SettledSince,
 }
 
 impl Scanner {
@@ -71,7 +70,6 @@ impl Scanner {
             query: CompiledQuery::shared(query),
             cost: Cost::of_terms(query.term_count()),
             subscription: None,
-            settled: SettledSince::default(),
         }
     }
 
@@ -121,18 +119,16 @@ impl Scanner {
             _ => consumer.log.subscribe(consumer.definition.query.clone(), from.after),
         };
         let recovery = consumer.with(|state, _| state.recovery())?;
-        self.settled.begin(consumer, from.generation, recovery);
         let task = ScanTask {
             subscription,
             order: consumer.definition.terms.key.clone(),
-            settled: std::mem::take(&mut self.settled),
+            settled: SettledSince::of(consumer, from.generation, recovery),
             events: Vec::new(),
             most: most.min(SCAN_EVENTS),
             is_at_end: false,
         };
         let task = self.run(job, task).await?;
-        let ScanTask { subscription, settled, events, is_at_end, .. } = task;
-        self.settled = settled;
+        let ScanTask { subscription, events, is_at_end, .. } = task;
         let up_to = subscription.position();
         let verdict =
             consumer.with(|state, _| state.scanned(from, &FoundEvent::keyed(&events), up_to))?;
@@ -152,8 +148,7 @@ impl Scanner {
         wanted: Vec<LookUp>,
     ) -> Result<(), Interrupted> {
         let recovery = consumer.with(|state, _| state.recovery())?;
-        let mut settled = SettledSince::default();
-        settled.begin(consumer, wanted[0].generation, recovery);
+        let settled = SettledSince::of(consumer, wanted[0].generation, recovery);
         let task = LookUpTask {
             consumer: Arc::clone(consumer),
             snapshot: consumer.log.snapshot(),

@@ -2,14 +2,17 @@
 
 use super::open::OpenConsumer;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_consumers::Recovery;
 use wellspring_log::{ReadError, RecordView, Snapshot, Work};
 use wellspring_types::Position;
 
-/// The part of the log in which settlements are looked for, and those that go on: an append
-/// settles a delivery, which may have several events of a key.
-#[derive(Default)]
+/// Events that one append has settled, the last one known of each key: from the first position to
+/// the last. A delivery of several events has events of one key alone, all of that key in between.
+pub(super) type SettledRuns = HashMap<Box<str>, RangeInclusive<Position>>;
+
+/// The part of the log in which settlements are looked for; none: there are no more.
 pub(super) struct SettledSince {
     search: Option<Search>,
 }
@@ -19,32 +22,23 @@ struct Search {
     generation: u64,
     recovery: Recovery,
     snapshot: Snapshot,
-    /// By key: everything up to here is settled.
-    up_to: HashMap<Box<str>, Position>,
 }
 
 impl SettledSince {
-    /// Searches on as long as the consumer recovers.
-    pub(super) fn begin(
-        &mut self,
+    /// For reads of a consumer, as long as it recovers.
+    pub(super) fn of(
         consumer: &Arc<OpenConsumer>,
         generation: u64,
         recovery: Option<Recovery>,
-    ) {
-        let Some(recovery) = recovery else {
-            self.search = None;
-            return;
-        };
-        let goes_on = self
-            .search
-            .as_ref()
-            .is_some_and(|search| (search.generation, search.recovery) == (generation, recovery));
-        if !goes_on {
-            let consumer = Arc::clone(consumer);
-            let snapshot = consumer.log.snapshot().up_to(recovery.up_to);
-            let up_to = HashMap::new();
-            self.search = Some(Search { consumer, generation, recovery, snapshot, up_to });
+    ) -> SettledSince {
+        if recovery.is_none() {
+            *lock(&consumer.settled_runs) = SettledRuns::new();
         }
+        let search = recovery.map(|recovery| {
+            let snapshot = consumer.log.snapshot().up_to(recovery.up_to);
+            Search { consumer: Arc::clone(consumer), generation, recovery, snapshot }
+        });
+        SettledSince { search }
     }
 
     /// Whether an event of a consumer is settled. Of a key, events come in order.
@@ -52,18 +46,17 @@ impl SettledSince {
     /// # Errors
     /// [`ReadError`].
     pub(super) fn has(
-        &mut self,
+        &self,
         record: &RecordView<'_>,
         keys: &[Box<str>],
     ) -> Result<bool, ReadError> {
-        let Some(search) = &mut self.search else { return Ok(false) };
+        let Some(search) = &self.search else { return Ok(false) };
         let position = record.position();
         if position > search.recovery.up_to {
             return Ok(false);
         }
-        // A delivery of several events has events of one key alone.
         if let [key] = keys
-            && search.up_to.get(key).is_some_and(|up_to| position <= *up_to)
+            && search.runs().get(key).is_some_and(|run| run.contains(&position))
         {
             return Ok(true);
         }
@@ -73,10 +66,21 @@ impl SettledSince {
         let found = search.snapshot.request_with_key_after(&key, after, &mut work)?;
         let Some(found) = found else { return Ok(false) };
         if let [key] = keys {
-            search.up_to.insert(key.clone(), settled_up_to(&found.digest));
+            search.runs().insert(key.clone(), position..=settled_up_to(&found.digest));
         }
         Ok(true)
     }
+}
+
+impl Search {
+    /// What is known of all reads: one that was given up half-way does not begin anew.
+    fn runs(&self) -> MutexGuard<'_, SettledRuns> {
+        lock(&self.consumer.settled_runs)
+    }
+}
+
+fn lock(runs: &Mutex<SettledRuns>) -> MutexGuard<'_, SettledRuns> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The request key of the append that settles the delivery whose first event has this effect key.

@@ -320,7 +320,7 @@ fn read_chain(mut events: Events) -> Result<Vec<Checkpoint>, ReadError> {
         };
         match (data.part, awaited) {
             (None, None) => chain.push(data.checkpoint()),
-            (Some((0, count)), None) if count == 1 => {
+            (Some((0, 1)), None) => {
                 chain.push(data.checkpoint());
                 break;
             }
@@ -385,4 +385,110 @@ pub(super) fn reasons(
         }
     }
     Ok(reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition::StartAt;
+    use super::*;
+    use wellspring_log::{Append, Log, Options};
+
+    fn append(log: &Log, events: EncodedEvents) {
+        log.append(Append { events, ..Append::default() }).expect("appended");
+    }
+
+    fn definition() -> ConsumerDefinition {
+        let read = document(br#"{"query":{"items":[]},"from":"now"}"#, read_definition);
+        let (definition, from) = read.expect("a definition");
+        assert_eq!(from, Some(StartAt::Now));
+        definition
+    }
+
+    fn with_keys(is_full: bool, scanned: Position, keys: std::ops::Range<u64>) -> Checkpoint {
+        let open = keys.map(|key| OpenKey {
+            key: KeyName::Value(format!("{key}-{}", "\"".repeat(200)).into()),
+            next: key + 1,
+            tries: 3,
+            is_parked: key % 2 == 0,
+        });
+        Checkpoint {
+            generation: 1,
+            is_full,
+            head: 5,
+            scanned,
+            state: RunState::Paused,
+            open: open.collect(),
+            closed: vec![KeyName::Event(7), KeyName::Value("a".into())],
+        }
+    }
+
+    fn stored(log: &Log) -> Option<StoredConsumer> {
+        read(&log.snapshot(), "c", Work::unbounded()).expect("read")
+    }
+
+    /// All open keys that a chain leads to.
+    fn open_keys(chain: &[Checkpoint]) -> usize {
+        let begins = chain.iter().rposition(|checkpoint| checkpoint.is_full);
+        let after = &chain[begins.expect("a full one")..];
+        after.iter().map(|checkpoint| checkpoint.open.len()).sum()
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again_in_as_many_parts_as_it_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        assert!(stored(&log).is_none());
+        append(&log, defined("c", "0badcafe", &definition(), Some(with_keys(true, 0, 0..1))));
+        append(&log, defined("other", "1", &definition(), Some(with_keys(true, 0, 0..1))));
+        let found = stored(&log).expect("defined");
+        assert_eq!((found.id.as_str(), &found.definition), ("0badcafe", &definition()));
+        assert_eq!(found.chain, [with_keys(true, 0, 0..1)]);
+        // Parts of 256 KiB, in appends of 8 MiB.
+        let appends = checkpoint("c", with_keys(true, 9, 0..30_000));
+        assert!(appends.len() > 1 && appends[0].len() > 10, "{}", appends.len());
+        appends.into_iter().for_each(|events| append(&log, events));
+        append(&log, checkpoint("c", with_keys(false, 10, 5..7)).remove(0));
+        let found = stored(&log).expect("defined");
+        assert_eq!(open_keys(&found.chain), 30_002);
+        assert_eq!(found.chain.last(), Some(&with_keys(false, 10, 5..7)));
+        assert_eq!(names(&log.snapshot(), Work::unbounded()).unwrap(), ["c", "other"]);
+        append(&log, dropped("c"));
+        assert!(stored(&log).is_none());
+        assert_eq!(names(&log.snapshot(), Work::unbounded()).unwrap(), ["other"]);
+    }
+
+    #[test]
+    fn a_full_checkpoint_without_all_of_its_parts_does_not_count() {
+        for kept in [0..1, 0..2, 1..3, 2..3] {
+            let dir = tempfile::tempdir().unwrap();
+            let log = Log::open(dir.path(), Options::default()).unwrap();
+            append(&log, defined("c", "1", &definition(), Some(with_keys(true, 0, 0..1))));
+            append(&log, checkpoint("c", with_keys(false, 3, 1..2)).remove(0));
+            let appends = checkpoint("c", with_keys(true, 9, 0..60_000));
+            assert_eq!(appends.len(), 3);
+            for events in &appends[kept.clone()] {
+                append(&log, events.clone());
+            }
+            let found = stored(&log).expect("defined").chain;
+            assert_eq!(found, [with_keys(true, 0, 0..1), with_keys(false, 3, 1..2)], "{kept:?}");
+            appends.into_iter().for_each(|events| append(&log, events));
+            assert_eq!(open_keys(&stored(&log).expect("defined").chain), 60_000, "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn the_latest_reason_of_each_parked_event_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        let event = |position, reason: &str| ParkedEvent {
+            position,
+            worker: "w".to_owned(),
+            reason: reason.to_owned(),
+        };
+        append(&log, parked("c", &[event(3, "first"), event(4, "other")]));
+        append(&log, parked("c", &[event(3, "second")]));
+        append(&log, parked("d", &[event(3, "another consumer's")]));
+        let found = reasons(&log.snapshot(), "c", &[3, 9], Work::unbounded()).unwrap();
+        assert_eq!(found.into_values().collect::<Vec<_>>(), [event(3, "second")]);
+    }
 }
