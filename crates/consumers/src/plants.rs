@@ -33,6 +33,8 @@ plants! {
     OneKeyOnly,
     /// A repeated turn is a new one.
     RepeatsTurn,
+    /// A call takes although the worker has called again.
+    AnyCall,
     /// A part of a run settles the whole run.
     SettlesWholeRun,
     /// A look-up is taken, whatever happened since it was asked for.

@@ -28,13 +28,19 @@ pub enum TurnVerdict {
 /// Why a worker gets nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakeRefusal {
-    /// The worker has begun a later turn.
+    /// A later call of the worker has begun a turn, or the same one again.
     Passed,
     /// The worker has begun no turn, or was silent for too long since.
     Unknown,
 }
 
 impl Consumer {
+    /// The latest call of a worker: its number is for [`take`](Consumer::take).
+    #[must_use]
+    pub fn latest_call(&self, worker: &str) -> Option<u64> {
+        Some(self.workers.get(self.workers.id(worker)?).call)
+    }
+
     /// Begins a turn of a worker, which counts its turns up. A worker that is not known may begin
     /// at any. The name stands for the account, too: workers of two accounts have different names.
     pub fn begin_turn(&mut self, worker: &str, turn: u64, now_us: u64) -> TurnVerdict {
@@ -48,8 +54,9 @@ impl Consumer {
             return TurnVerdict::Passed { turn: known.turn };
         }
         self.sign(id, now_us);
-        let next_number = self.next_number;
+        let (next_number, call) = (self.next_number, self.workers.new_call());
         let known = self.workers.get_mut(id);
+        known.call = call;
         if turn == known.turn && !planted(Plant::RepeatsTurn) {
             let refused = known.refused.clone();
             let known = self.workers.get(id);
@@ -82,18 +89,19 @@ impl Consumer {
     }
 
     /// Gives a worker at most `want` deliveries, each with a `nonce` that no other process would
-    /// draw.
+    /// draw. A call that waits is given nothing once another one has begun: its answer may have
+    /// nobody to read it.
     pub fn take(
         &mut self,
         worker: &str,
-        turn: u64,
+        call: u64,
         want: usize,
         now_us: u64,
         mut nonce: impl FnMut() -> u64,
     ) -> Result<Vec<Delivery>, TakeRefusal> {
         self.expire(now_us);
         let id = self.workers.id(worker).ok_or(TakeRefusal::Unknown)?;
-        if self.workers.get(id).turn != turn {
+        if self.workers.get(id).call != call && !planted(Plant::AnyCall) {
             return Err(TakeRefusal::Passed);
         }
         self.sign(id, now_us);

@@ -10,6 +10,8 @@ const MAX_REFUSED: usize = 4_096;
 pub(crate) struct Worker {
     pub(crate) name: Box<str>,
     pub(crate) turn: u64,
+    /// The number of its latest call that began a turn, or the same one again.
+    pub(crate) call: u64,
     /// Deliveries of the turn have this number or a greater one.
     pub(crate) turn_from: u64,
     /// The refusals of the turn.
@@ -37,9 +39,17 @@ pub(crate) struct Workers {
     by_id: BTreeMap<u64, Worker>,
     signs: BTreeSet<(u64, u64)>,
     next_id: u64,
+    /// Counts calls of all workers.
+    calls: u64,
 }
 
 impl Workers {
+    /// The number of a new call.
+    pub(crate) fn new_call(&mut self) -> u64 {
+        self.calls += 1;
+        self.calls
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -63,6 +73,7 @@ impl Workers {
         let worker = Worker {
             name: name.into(),
             turn,
+            call: self.new_call(),
             turn_from,
             refused: Vec::new(),
             held: BTreeSet::new(),

@@ -195,8 +195,6 @@ impl History {
         match known {
             Some(known) if turn < known.turn => {
                 assert_eq!(verdict, TurnVerdict::Passed { turn: known.turn });
-                let taken = self.consumer.take(worker, turn, 1, self.now, || 0);
-                assert_eq!(taken, Err(TakeRefusal::Passed));
                 return;
             }
             Some(known) if turn == known.turn => {
@@ -222,14 +220,17 @@ impl History {
                 }
             }
         }
-        self.take(worker, turn);
+        self.take(worker);
     }
 
-    fn take(&mut self, worker: &'static str, turn: u64) {
+    fn take(&mut self, worker: &'static str) {
         self.expire();
+        let call = self.consumer.latest_call(worker).expect("it has begun a turn");
+        let earlier = self.consumer.take(worker, call - 1, 1, self.now, || 0);
+        assert_eq!(earlier, Err(TakeRefusal::Passed), "W7");
         let want = self.below(4) as usize;
         let random = &mut self.random;
-        let taken = self.consumer.take(worker, turn, want, self.now, || random.next_u64());
+        let taken = self.consumer.take(worker, call, want, self.now, || random.next_u64());
         let taken = taken.expect("its turn");
         assert!(taken.len() <= want);
         for delivery in taken {
@@ -594,6 +595,6 @@ impl History {
             let count = self.model.held[&id].positions.len();
             self.model.settle(id, count);
         }
-        self.take("ann", turn);
+        self.take("ann");
     }
 }

@@ -74,7 +74,8 @@ impl Story {
         self.read();
         self.turn += 1;
         assert_eq!(self.consumer.begin_turn("w", self.turn, now), TurnVerdict::New);
-        self.consumer.take("w", self.turn, want, now, || 7).expect("its turn")
+        let call = self.consumer.latest_call("w").expect("it has begun a turn");
+        self.consumer.take("w", call, want, now, || 7).expect("its turn")
     }
 
     fn positions(&mut self, want: usize, now: u64) -> Vec<Position> {

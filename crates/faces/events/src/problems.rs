@@ -19,8 +19,8 @@ wellspring_host::kinds! {
         "What keeps its order cannot change while events are delivered, tried again or parked in the order before. Nothing was changed.",
         "Pause the consumer until its workers have settled what they hold, replay or skip what is parked, and try again; or define a consumer of another name.",
         "the consumer \"mailer\" has 12 open keys, and another key would give their events another order" r#""open_keys":12"#;
-    TURN_PASSED 409 "turn-passed" "The worker has begun a later turn" Retry::No,
-        "A worker counts its requests up, and a later one has come. This one did nothing.",
+    TURN_PASSED 409 "turn-passed" "The worker has sent another request" Retry::No,
+        "A worker counts its requests up, and a later one has come, or the same one again. This one gives it nothing.",
         "Give each worker a name of its own, drawn at its start, and send its requests one after the other.",
         "the worker has begun turn 9 already, after turn 7" r#""turn":9"#;
 }

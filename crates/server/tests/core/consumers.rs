@@ -158,6 +158,27 @@ fn a_waiting_pull_gets_what_is_appended_and_pulls_are_served_in_order() {
     }
 }
 
+/// Behind a proxy a request may outlive its client, which has asked again.
+#[test]
+fn the_same_turn_again_takes_the_place_of_one_that_waits() {
+    let server = Server::start();
+    let mut client = server.client();
+    define(&mut client, &json!({})).expect(201);
+    let wait = json!({"worker": "w", "turn": 1, "wait_ms": LONG_MS});
+    let pulls: Vec<_> = (0..2)
+        .map(|_| {
+            let (mut client, wait) = (server.client(), wait.clone());
+            std::thread::sleep(Duration::from_millis(200));
+            std::thread::spawn(move || client.post("/v1/consumers/c/next", &wait).unwrap())
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    append(&mut client, &[], 1);
+    let answers: Vec<_> = pulls.into_iter().map(|pull| pull.join().unwrap()).collect();
+    assert_eq!(answers[0].problem(409)["type"], "/problems/turn-passed");
+    assert_eq!(numbers(&answers[1].expect(200))[0].1, [1]);
+}
+
 /// What a pull took for a client that has left would be kept from all others for `hold_ms`.
 #[test]
 fn a_pull_whose_client_has_left_is_given_nothing() {

@@ -368,7 +368,7 @@ impl OpenConsumer {
         let reasons = std::mem::take(&mut state.reasons);
         drop(state);
         let generation = checkpoint.generation;
-        let appends = stored::checkpoint(&self.name, checkpoint);
+        let appends = stored::checkpoint(&self.name, checkpoint, self.nonce());
         let saving = Arc::new(Saving {
             consumer: Arc::clone(self),
             number,

@@ -15,7 +15,7 @@ use crate::params::CONSUMER;
 use crate::problems::TURN_PASSED;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use wellspring_consumers::{
     Consumer, Delivery, DeliveryId, DeliveryRefusal, RunState, TakeRefusal, TurnVerdict,
@@ -59,6 +59,7 @@ pub(crate) async fn next(face: Arc<EventFace>, mut request: Box<Request>) -> Ans
         request: &request,
         worker: worker_name(account, &turn.worker),
         turn,
+        call: AtomicU64::new(0),
     };
     for _ in 0..ATTEMPTS {
         let consumers = face.consumers.of_log(&request)?;
@@ -104,6 +105,8 @@ struct Pull<'a> {
     /// The worker's name with its account's.
     worker: String,
     turn: WorkerTurn,
+    /// The number of this call: another one of the worker takes its place.
+    call: AtomicU64,
 }
 
 impl Pull<'_> {
@@ -135,7 +138,9 @@ impl Pull<'_> {
                     .because(format!("the consumer has {MAX_WORKERS} workers, the maximum"))
                     .limit(MAX_WORKERS as u64));
             }
-            match state.begin_turn(&self.worker, self.turn.turn, now_us) {
+            let verdict = state.begin_turn(&self.worker, self.turn.turn, now_us);
+            self.call.store(state.latest_call(&self.worker).unwrap_or(0), Relaxed);
+            match verdict {
                 TurnVerdict::New => Ok((Vec::new(), self.report(state, now_us, &mut parked))),
                 TurnVerdict::Again { deliveries, refused } => {
                     let lost = |id| RefusedItem { id, refusal: DeliveryRefusal::Lost };
@@ -267,21 +272,25 @@ impl Pull<'_> {
     /// Takes a share of what is ready.
     fn take(&self, consumer: &OpenConsumer, waiting: usize) -> Result<Vec<Delivery>, Interrupted> {
         let (worker, turn) = (&*self.worker, self.turn.turn);
+        let call = self.call.load(Relaxed);
         let taken = consumer.with(|state, now_us| {
             state.expire(now_us);
             let share = state.ready_events().div_ceil(waiting.max(1));
             let want = share.clamp(1, self.turn.want);
-            match state.take(worker, turn, want, now_us, || consumer.nonce()) {
+            match state.take(worker, call, want, now_us, || consumer.nonce()) {
                 // Silent while it waited, it was forgotten, and held nothing.
                 Err(TakeRefusal::Unknown) => {
                     state.begin_turn(worker, turn, now_us);
-                    state.take(worker, turn, want, now_us, || consumer.nonce())
+                    let call = state.latest_call(worker).unwrap_or(0);
+                    self.call.store(call, Relaxed);
+                    state.take(worker, call, want, now_us, || consumer.nonce())
                 }
                 taken => taken,
             }
         })?;
         taken.map_err(|_| {
-            let detail = format!("the worker has begun a later turn than {turn}");
+            let detail =
+                format!("another request of the worker has taken the place of turn {turn}");
             Interrupted::Problem(TURN_PASSED.because(detail))
         })
     }

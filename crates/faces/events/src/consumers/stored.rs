@@ -1,8 +1,8 @@
 //! The events of consumers in the log that they consume, and the way back from them.
 //!
 //! All have the tag `consumer:NAME`. A definition and the first checkpoint are one append. A full
-//! checkpoint is as many events as its keys need, numbered (`"part":[i,n]`); only with all of its
-//! parts does it count, and deltas follow it. So the last definition, and the checkpoints back to
+//! checkpoint is as many events as its keys need, numbered (`"part":[i,n,set]`); only with all parts
+//! of its set does it count, and deltas follow it. So the last definition, and the checkpoints back to
 //! the last full one, are all that a start reads.
 
 use super::definition::{ConsumerDefinition, push_definition, read_definition};
@@ -61,12 +61,16 @@ struct DefinedData<'a> {
     definition: &'a RawValue,
 }
 
+/// Its number from 0, how many there are, and a number drawn for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct CheckpointPart(u32, u32, u64);
+
 #[derive(Serialize, Deserialize)]
 struct CheckpointData {
     generation: u64,
-    /// Number from 0, and number of all, of the events of a full checkpoint; none: a delta.
+    /// Which event of a full checkpoint it is; none: a delta.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    part: Option<(u32, u32)>,
+    part: Option<CheckpointPart>,
     head: Position,
     scanned: Position,
     state: StateName,
@@ -171,7 +175,7 @@ pub(super) fn defined(
     data.push(b'}');
     let mut events = EncodedEvents::new();
     push(&mut events, name, DEFINED, &data);
-    for part in first.into_iter().flat_map(checkpoint_data) {
+    for part in first.into_iter().flat_map(|first| checkpoint_data(first, 0)) {
         push_checkpoint(&mut events, name, &part);
     }
     events
@@ -193,10 +197,11 @@ pub(super) fn parked(name: &str, reasons: &[ParkedEvent]) -> EncodedEvents {
     events
 }
 
-/// The events of a checkpoint, as one append or, with very many keys, as several.
-pub(super) fn checkpoint(name: &str, checkpoint: Checkpoint) -> Vec<EncodedEvents> {
+/// The events of a checkpoint, as one append or, with very many keys, as several. No other one of
+/// the consumer has the same number drawn.
+pub(super) fn checkpoint(name: &str, checkpoint: Checkpoint, drawn: u64) -> Vec<EncodedEvents> {
     let mut appends = vec![EncodedEvents::new()];
-    for part in checkpoint_data(checkpoint) {
+    for part in checkpoint_data(checkpoint, drawn) {
         if appends.last().expect("never empty").byte_len() > APPEND_BYTES {
             appends.push(EncodedEvents::new());
         }
@@ -211,7 +216,7 @@ fn push_checkpoint(events: &mut EncodedEvents, name: &str, part: &CheckpointData
 
 /// A checkpoint cut into parts. Those of a delta are deltas of their own, which one append holds:
 /// a delta is smaller than the full checkpoint before it.
-fn checkpoint_data(checkpoint: Checkpoint) -> Vec<CheckpointData> {
+fn checkpoint_data(checkpoint: Checkpoint, drawn: u64) -> Vec<CheckpointData> {
     let Checkpoint { generation, is_full, head, scanned, state, open, closed } = checkpoint;
     let empty = || CheckpointData {
         generation,
@@ -245,7 +250,7 @@ fn checkpoint_data(checkpoint: Checkpoint) -> Vec<CheckpointData> {
     if is_full {
         let count = parts.len() as u32;
         for (number, part) in (0..).zip(&mut parts) {
-            part.part = Some((number, count));
+            part.part = Some(CheckpointPart(number, count, drawn));
         }
     }
     parts
@@ -261,7 +266,7 @@ impl CheckpointData {
         });
         Checkpoint {
             generation: self.generation,
-            is_full: self.part.is_some_and(|(number, _)| number == 0),
+            is_full: self.part.is_some_and(|part| part.0 == 0),
             head: self.head,
             scanned: self.scanned,
             state: self.state.into(),
@@ -309,7 +314,7 @@ pub(super) fn read(
 fn read_chain(mut events: Events) -> Result<Vec<Checkpoint>, ReadError> {
     let mut chain = Vec::new();
     // The next part of a full checkpoint that is whole so far.
-    let mut awaited: Option<u32> = None;
+    let mut awaited: Option<CheckpointPart> = None;
     while let Some(record) = events.next()? {
         let Ok(data) = serde_json::from_slice::<CheckpointData>(record.data()) else {
             tracing::warn!(
@@ -318,32 +323,26 @@ fn read_chain(mut events: Events) -> Result<Vec<Checkpoint>, ReadError> {
             );
             continue;
         };
-        match (data.part, awaited) {
-            (None, None) => chain.push(data.checkpoint()),
-            (Some((0, 1)), None) => {
-                chain.push(data.checkpoint());
-                break;
-            }
-            (Some((number, count)), None) if number + 1 == count => {
-                chain.push(data.checkpoint());
-                awaited = Some(number - 1);
-            }
-            (Some((number, _)), Some(wanted)) if number == wanted => {
-                chain.push(data.checkpoint());
-                if number == 0 {
-                    break;
-                }
-                awaited = Some(number - 1);
-            }
-            // Part of a full checkpoint whose later parts were never stored. Nothing follows it
-            // but another full one, which is still to be found behind the deltas before it.
-            (Some(_), None) => {}
-            (part, Some(wanted)) => {
-                tracing::warn!(?part, wanted, "a checkpoint of a consumer lacks parts");
-                chain.clear();
-                awaited = None;
-            }
+        if awaited.is_some() && data.part != awaited {
+            // Its first parts were never stored; what is read now is from before it.
+            chain.clear();
+            awaited = None;
         }
+        let part = data.part;
+        match part {
+            // Its last parts were never stored.
+            Some(CheckpointPart(number, count, _)) if awaited.is_none() && number + 1 < count => {}
+            None | Some(_) => chain.push(data.checkpoint()),
+        }
+        awaited = match part {
+            Some(CheckpointPart(0, ..)) if chain.last().is_some_and(|last| last.is_full) => break,
+            Some(CheckpointPart(number, count, drawn))
+                if awaited.is_some() || number + 1 == count =>
+            {
+                Some(CheckpointPart(number - 1, count, drawn))
+            }
+            _ => None,
+        };
     }
     chain.reverse();
     Ok(chain)
@@ -444,10 +443,10 @@ mod tests {
         assert_eq!((found.id.as_str(), &found.definition), ("0badcafe", &definition()));
         assert_eq!(found.chain, [with_keys(true, 0, 0..1)]);
         // Parts of 256 KiB, in appends of 8 MiB.
-        let appends = checkpoint("c", with_keys(true, 9, 0..30_000));
+        let appends = checkpoint("c", with_keys(true, 9, 0..30_000), 1);
         assert!(appends.len() > 1 && appends[0].len() > 10, "{}", appends.len());
         appends.into_iter().for_each(|events| append(&log, events));
-        append(&log, checkpoint("c", with_keys(false, 10, 5..7)).remove(0));
+        append(&log, checkpoint("c", with_keys(false, 10, 5..7), 1).remove(0));
         let found = stored(&log).expect("defined");
         assert_eq!(open_keys(&found.chain), 30_002);
         assert_eq!(found.chain.last(), Some(&with_keys(false, 10, 5..7)));
@@ -459,19 +458,23 @@ mod tests {
 
     #[test]
     fn a_full_checkpoint_without_all_of_its_parts_does_not_count() {
-        for kept in [0..1, 0..2, 1..3, 2..3] {
+        for kept in [0..1, 1..3] {
             let dir = tempfile::tempdir().unwrap();
             let log = Log::open(dir.path(), Options::default()).unwrap();
             append(&log, defined("c", "1", &definition(), Some(with_keys(true, 0, 0..1))));
-            append(&log, checkpoint("c", with_keys(false, 3, 1..2)).remove(0));
-            let appends = checkpoint("c", with_keys(true, 9, 0..60_000));
+            append(&log, checkpoint("c", with_keys(false, 3, 1..2), 1).remove(0));
+            let appends = checkpoint("c", with_keys(true, 9, 0..60_000), 1);
             assert_eq!(appends.len(), 3);
             for events in &appends[kept.clone()] {
                 append(&log, events.clone());
             }
             let found = stored(&log).expect("defined").chain;
             assert_eq!(found, [with_keys(true, 0, 0..1), with_keys(false, 3, 1..2)], "{kept:?}");
-            appends.into_iter().for_each(|events| append(&log, events));
+            // Nor do parts of two make one.
+            let again = checkpoint("c", with_keys(true, 9, 0..60_000), 2);
+            again[kept.end..].iter().for_each(|events| append(&log, events.clone()));
+            assert_eq!(stored(&log).expect("defined").chain, found, "{kept:?}");
+            again.into_iter().for_each(|events| append(&log, events));
             assert_eq!(open_keys(&stored(&log).expect("defined").chain), 60_000, "{kept:?}");
         }
     }
