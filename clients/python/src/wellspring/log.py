@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import operator
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import (
-    Any,
-    Callable,
-    Literal,
-    Union,
-    overload,
-)
+from typing import Any, Callable, Literal, overload
 
 from .answers import Accepted, Appended, BulkAppended, LogInfo, PassedOver, Projected
+from .calls import LogCalls
 from .cursor import Cursor, Place, cursor_at
-from .errors import AnotherHistory, ConditionFailed, Headers, WellspringError, move_lines
+from .errors import ConditionFailed, WellspringError, move_lines
 from .events import (
     ALL,
     Condition,
@@ -32,55 +23,31 @@ from .events import (
     listed,
     texts,
 )
-from .forks import on_fork
 from .leases import Fence, HeldLease, Lease, acquire, hold
 from .retry import Backoff, RetryPolicy
 from .subscription import Subscription
-from .transport import Answer, Request, Stream, Transport
+from .transport import Request
 from .wire import (
     LONGEST_BULK_KEY,
+    Time,
     history_of,
     idempotency_key,
     json_bytes,
     member,
-    position_of,
     query_text,
     segment,
     time_text,
+    times_of,
 )
-
-Time = Union[datetime.datetime, str]
-"""A moment: with a time zone, or as RFC 3339 writes it; a date alone is midnight in UTC."""
 
 _BULK_LINES = 10_000
 _BULK_BYTES = 8 << 20
 _PAGE_EVENTS = 1000
-_HISTORY = "Wellspring-History"
 _DECISIONS = RetryPolicy(attempts=100, total_s=30.0, first_s=0.001, longest_s=0.05)
 
 
-@dataclass
-class _Known:
-    """What this client knows of the log; guarded by the log's lock."""
-
-    history: str | None = None
-    seen: int = 0
-
-
-class Log:
+class Log(LogCalls):
     """One log of the server. Threads may share it; `Client.log` returns one for each name."""
-
-    def __init__(self, transport: Transport, name: str, read_your_writes: bool) -> None:
-        self.name = name
-        self._transport = transport
-        self._path = "/v1/logs/" + segment(name, "the name of a log")
-        self._read_your_writes = read_your_writes
-        self._lock = threading.Lock()
-        self._known = _Known()
-        on_fork(self)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Log({self.name!r} at {self._transport.url})"
@@ -120,20 +87,6 @@ class Log:
         """The end of the log as it is now."""
         answer = self._read("GET", "/head")
         return Cursor(member(answer.json(), "head", int), history_of(answer.headers))
-
-    @property
-    def history(self) -> str | None:
-        """The history that this client takes the log to have; None if the server tells none."""
-        with self._lock:
-            return self._known.history
-
-    def forget_history(self) -> None:
-        """Accepts whatever log the server has from now on, after `AnotherHistory`.
-
-        Positions and cursors from before must be discarded by the caller.
-        """
-        with self._lock:
-            self._known = _Known()
 
     # Appending
 
@@ -279,7 +232,7 @@ class Log:
         checked: if the log has another history, or is not that long, `AnotherHistory` is raised.
         `since` (inclusive) and `until` (exclusive) are times of recording.
         """
-        times = _times(since, until)
+        times = times_of(since, until)
         place = None if after is None else cursor_at(after)
         history = place.history if place is not None else None
         position = None if place is None else place.position
@@ -355,7 +308,7 @@ class Log:
         `since` (inclusive) and `until` (exclusive) are times of recording; until some time, there
         is no condition. If something was appended under the `key`, the answer's `appended` is it.
         """
-        wanted: dict[str, Any] = {"projections": dict(projections), **_times(since, until)}
+        wanted: dict[str, Any] = {"projections": dict(projections), **times_of(since, until)}
         if after is not None:
             wanted["after"] = after
         if key is not None:
@@ -430,116 +383,6 @@ class Log:
         its subscriptions raise `LeaseLost`, and so do fenced appends.
         """
         return hold(self, name, ttl_s, wait_s)
-
-    # Requests
-
-    def _headers(self, history: str | None) -> dict[str, str]:
-        history = history or self.history
-        return {_HISTORY: history} if history is not None else {}
-
-    def _read(
-        self, method: str, path: str, body: bytes | None = None, history: str | None = None
-    ) -> Answer:
-        headers = self._headers(history)
-        headers.update(self._freshness())
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        answer = self._transport.exchange(Request(method, self._path + path, body, headers))
-        self._learn(answer.headers, history)
-        return answer
-
-    def _freshness(self) -> dict[str, str]:
-        with self._lock:
-            seen = self._known.seen
-        return {"Wellspring-Min-Position": str(seen)} if self._read_your_writes and seen else {}
-
-    @contextlib.contextmanager
-    def _keyed(self, key: str) -> Iterator[Callable[[bytes, str, str | None], Any]]:
-        """How to append under a key, which errors then name."""
-
-        def append(body: bytes, kind: str, history: str | None) -> Any:
-            headers = {**self._headers(history), "Content-Type": kind, "Idempotency-Key": key}
-            path = self._path + "/append"
-            request = Request("POST", path, body, headers, is_safe=True, changes=True)
-            answer = self._transport.exchange(request)
-            self._learn(answer.headers, history)
-            return answer.json()
-
-        try:
-            yield append
-        except WellspringError as error:
-            error.key = key
-            raise
-
-    def _change(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        kind: str = "application/json",
-        *,
-        is_safe: bool = False,
-        timeout_s: float | None = None,
-    ) -> Answer:
-        headers = self._headers(None)
-        if body is not None:
-            headers["Content-Type"] = kind
-        answer = self._transport.exchange(
-            Request(method, self._path + path, body, headers, is_safe, True, timeout_s)
-        )
-        self._learn(answer.headers, None)
-        return answer
-
-    def _open_stream(
-        self,
-        query: Query,
-        after: Cursor,
-        timeout_s: float,
-        since: str | None,
-        fence: Fence | None,
-    ) -> Stream:
-        # No freshness is asked for: own writes will come. A server that has lost them since must
-        # say that its log is behind `after`, instead of being waited for.
-        headers = {
-            **self._headers(after.history),
-            "Accept": "text/event-stream",
-            "Content-Type": "application/json",
-        }
-        sent: dict[str, Any] = {"query": query, "after": after.position, **_times(since, None)}
-        if fence is not None:
-            sent["fence"] = fence
-        body = json_bytes(sent)
-        request = Request("POST", self._path + "/query", body, headers, timeout_s=timeout_s)
-        stream = self._transport.open(request)
-        try:
-            self._learn(stream.headers, after.history)
-        except AnotherHistory:
-            stream.close()
-            raise
-        return stream
-
-    def _learn(self, headers: Headers, expected: str | None) -> None:
-        """Remembers the first history that the server tells, and checks every later one."""
-        told = history_of(headers)
-        if told is None:
-            return
-        with self._lock:
-            if self._known.history is None:
-                self._known.history = told
-            expected = expected or self._known.history
-        if told != expected:
-            problem = {"history": told, "head": position_of(headers)}
-            message = f"log {self.name} has history {told} now, not {expected}"
-            raise AnotherHistory(message, problem=problem, headers=headers)
-
-    def _has_written(self, position: int) -> None:
-        with self._lock:
-            self._known.seen = max(self._known.seen, position)
-
-
-def _times(since: Time | None, until: Time | None) -> dict[str, str]:
-    given = (("since", since), ("until", until))
-    return {name: time_text(time, name) for name, time in given if time is not None}
 
 
 def _bulk_bodies(events: Iterable[NewEvent]) -> Iterator[Any]:

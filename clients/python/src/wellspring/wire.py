@@ -9,11 +9,14 @@ import re
 import urllib.parse
 import uuid
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 from .errors import Headers, ServerFault
 
 T = TypeVar("T")
+
+Time = Union[datetime.datetime, str]
+"""A moment: with a time zone, or as RFC 3339 writes it; a date alone is midnight in UTC."""
 
 # `append_bulk` adds a point and the number of the batch to its key.
 LONGEST_KEY = 255
@@ -72,6 +75,12 @@ def time_text(time: datetime.datetime | str, what: str) -> str:
     if time.tzinfo is None:
         raise ValueError(f"{what} has no time zone: give it one, as datetime.timezone.utc")
     return time.isoformat()
+
+
+def times_of(since: Time | None, until: Time | None) -> dict[str, str]:
+    """The times of a read, as they are sent."""
+    given = (("since", since), ("until", until))
+    return {name: time_text(time, name) for name, time in given if time is not None}
 
 
 def header_value(text: str, what: str) -> str:
