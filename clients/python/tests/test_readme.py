@@ -1,7 +1,11 @@
 """The examples of README.md work as printed."""
 
+import contextlib
 import re
+import sqlite3
+import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -18,7 +22,7 @@ class Readme(unittest.TestCase):
     def test_its_examples_work_as_printed(self) -> None:
         page = (Path(__file__).parent.parent / "README.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         log, handled, saved = fresh_log(), [], []
 
         def handle(event) -> None:
@@ -39,6 +43,8 @@ class Readme(unittest.TestCase):
         self.assertEqual(handled, ["Subscribed", "Subscribed"])
         self.assertEqual([text.split("@")[0] for text in saved], ["2"])
 
+        self.follow_until_counted(blocks[3], names)
+
         def release_when_shipped() -> None:
             next(log.subscribe(matching(["Shipped"])))
             names["lease"].release()
@@ -47,8 +53,27 @@ class Readme(unittest.TestCase):
         names["cursor"] = "start"
         threading.Thread(target=release_when_shipped).start()
         with self.assertRaises(LeaseLost):
-            exec(compile(blocks[3], "README.md", "exec"), names)  # noqa: S102
+            exec(compile(blocks[4], "README.md", "exec"), names)  # noqa: S102
         self.assertEqual([event.type for event in log.read(after=3)], ["Paid", "Shipped"])
+
+    def follow_until_counted(self, block: str, names: dict) -> None:
+        """Runs the example of a read model until its rows have come."""
+        make, made = names["log"].read_model, []
+        names["log"].read_model = lambda *given: made.append(make(*given)) or made[0]
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/page.db"
+            code = compile(block.replace("page.db", file), "README.md", "exec")
+            program = threading.Thread(target=exec, args=(code, names))
+            program.start()
+            with contextlib.closing(sqlite3.connect(file)) as db:
+                rows = []
+                while rows != [("course:maths", 2)] and program.is_alive():
+                    with contextlib.suppress(sqlite3.OperationalError):
+                        rows = db.execute("SELECT * FROM seats").fetchall()
+                    time.sleep(0.01)
+            made[0].stop()
+            program.join(60)
+        self.assertEqual(rows, [("course:maths", 2)])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from .events import (
 from .leases import Fence, HeldLease, Lease
 from .links import Link, LinkDetails, Links, LinkStats
 from .log import Log
+from .read_model import ReadModel
 from .retry import NO_RETRY, RetryPolicy
 from .subscription import Subscription
 
@@ -83,6 +84,7 @@ __all__ = [
     "Projection",
     "Query",
     "QueryItem",
+    "ReadModel",
     "RetryPolicy",
     "ServerFault",
     "Subscription",

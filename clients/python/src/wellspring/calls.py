@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from .cursor import Cursor
 from .errors import AnotherHistory, Headers, WellspringError
@@ -17,6 +17,8 @@ from .transport import Answer, Request, Stream, Transport
 from .wire import history_of, json_bytes, position_of, segment, times_of
 
 _HISTORY = "Wellspring-History"
+
+LogCallsType = TypeVar("LogCallsType", bound="LogCalls")
 
 
 @dataclass
@@ -41,6 +43,10 @@ class LogCalls:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+
+    def _copy(self: LogCallsType) -> LogCallsType:
+        """The same log for one purpose, which may come to know another history."""
+        return type(self)(self._transport, self.name, self._read_your_writes)
 
     @property
     def history(self) -> str | None:

@@ -24,6 +24,7 @@ from .events import (
     texts,
 )
 from .leases import Fence, HeldLease, Lease, acquire, hold
+from .read_model import Connection, ReadModel
 from .retry import Backoff, RetryPolicy
 from .subscription import Subscription
 from .transport import Request
@@ -367,6 +368,16 @@ class Log(LogCalls):
                 if pause_s is None:
                     raise
                 time.sleep(pause_s)
+
+    # Read models
+
+    def read_model(self, name: str, connection: Connection, query: Query = ALL) -> ReadModel:
+        """Rows of a database that follow the log, each event exactly once: `follow` applies them.
+
+        The connection is one of any DB-API driver. `name`, of letters, digits, `_`, `.` and `-`,
+        is unique in the database.
+        """
+        return ReadModel(self, name, connection, query)
 
     # Leases
 
