@@ -15,6 +15,7 @@ import type {
   SubscribeOptions,
 } from "./answers.js";
 import { bulkBodies, listed } from "./bulk.js";
+import { LogCalls } from "./calls.js";
 import { Cursor, cursorAt } from "./cursor.js";
 import { ConditionFailed, Unavailable, WellspringError, moveLines } from "./errors.js";
 import {
@@ -32,7 +33,7 @@ import { type HeldLease, Lease, type LeaseCall, acquire, hold } from "./leases.j
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
 import type { Session } from "./session.js";
 import { Subscription } from "./subscription.js";
-import type { Answer, Transport } from "./transport.js";
+import type { Transport } from "./transport.js";
 import {
   historyOf,
   isBytes,
@@ -53,18 +54,10 @@ type Decided = Iterable<NewEvent> | null | undefined;
 
 /** One log of the server; `Client.log` returns one for each name. */
 export class Log {
-  readonly #transport: Transport;
-  readonly #session: Session;
-  readonly #path: string;
+  readonly #calls: LogCalls;
 
-  constructor(
-    transport: Transport,
-    readonly name: string,
-    session: Session,
-  ) {
-    this.#transport = transport;
-    this.#session = session;
-    this.#path = `/v1/logs/${segment(name, "the name of a log")}`;
+  constructor(transport: Transport, readonly name: string, session: Session) {
+    this.#calls = new LogCalls(transport, name, session);
   }
 
   // The log itself
@@ -76,24 +69,24 @@ export class Log {
    * call has created the log, at an attempt whose answer was lost.
    */
   async create(): Promise<boolean> {
-    const request = { method: "PUT", path: this.#path, changes: true };
-    const answer = await this.#transport.exchange(request);
+    const request = { method: "PUT", path: this.#calls.path, changes: true };
+    const answer = await this.#calls.transport.exchange(request);
     if (answer.status === 201) {
       this.forgetHistory();
     }
-    this.#session.learn(answer.headers);
+    this.#calls.session.learn(answer.headers);
     return answer.status === 201;
   }
 
   /** Deletes the log with all its events. */
   async drop(): Promise<void> {
-    await this.#change("DELETE", queryText([["confirm", this.name]]));
+    await this.#calls.change("DELETE", queryText([["confirm", this.name]]));
     this.forgetHistory();
   }
 
   /** Head, size, and numbers of types and tags. */
   async info(): Promise<LogInfo> {
-    const found = (await this.#read("GET", "")).json();
+    const found = (await this.#calls.read("GET", "")).json();
     return {
       name: member(found, "name", "string"),
       head: member(found, "head", "number"),
@@ -109,13 +102,13 @@ export class Log {
 
   /** The end of the log as it is now. */
   async head(): Promise<Cursor> {
-    const answer = await this.#read("GET", "/head");
+    const answer = await this.#calls.read("GET", "/head");
     return new Cursor(member(answer.json(), "head", "number"), historyOf(answer.headers));
   }
 
   /** The history that this client takes the log to have; undefined if the server tells none. */
   get history(): string | undefined {
-    return this.#session.history;
+    return this.#calls.session.history;
   }
 
   /**
@@ -124,7 +117,7 @@ export class Log {
    * Positions and cursors from before must be discarded by the caller.
    */
   forgetHistory(): void {
-    this.#session.forget();
+    this.#calls.session.forget();
   }
 
   // Appending
@@ -170,7 +163,7 @@ export class Log {
       ...(fence === undefined ? {} : { fence }),
       ...(ack === "durable" ? {} : { ack }),
     });
-    return this.#keyed<Appended | Accepted>(body, "application/json", key, history, (found) => {
+    return this.#calls.keyed<Appended | Accepted>(body, "application/json", key, history, (found) => {
       if (ack !== "durable") {
         return { accepted: member(found, "accepted", "number") };
       }
@@ -180,7 +173,7 @@ export class Log {
         head: member(found, "head", "number"),
         replayed: member(found, "replayed", "boolean"),
       };
-      this.#session.hasWritten(done.last);
+      this.#calls.session.hasWritten(done.last);
       return done;
     });
   }
@@ -217,7 +210,7 @@ export class Log {
       number += 1;
     }
     if (total.last !== undefined) {
-      this.#session.hasWritten(total.last);
+      this.#calls.session.hasWritten(total.last);
     }
     total.replayed &&= number > 0;
     return total;
@@ -225,7 +218,7 @@ export class Log {
 
   /** Appends lines of a bulk, of which there is at least one. */
   #appendPart(body: string, key: string): Promise<BulkAppended> {
-    return this.#keyed(body, "application/x-ndjson", key, this.history, (found) => ({
+    return this.#calls.keyed(body, "application/x-ndjson", key, this.history, (found) => ({
       events: member(found, "events", "number"),
       first: member(found, "first", "number"),
       last: member(found, "last", "number"),
@@ -248,7 +241,7 @@ export class Log {
     ]);
     const body = isBytes(data) ? data : jsonText(data ?? null, "data");
     const kind = isBytes(data) ? "application/octet-stream" : "application/json";
-    await this.#change("POST", `/e${query}`, body, kind);
+    await this.#calls.change("POST", `/e${query}`, body, kind);
   }
 
   // Reading
@@ -273,7 +266,7 @@ export class Log {
         ...(after === undefined ? {} : { after }),
         ...(backwards ? { order: "desc" } : {}),
       };
-      const answer = await this.#read("POST", "/query", sent, history);
+      const answer = await this.#calls.read("POST", "/query", sent, history);
       // All pages are of one log.
       history ??= historyOf(answer.headers);
       const found = answer.json();
@@ -294,13 +287,13 @@ export class Log {
     if (!Number.isSafeInteger(position)) {
       throw new TypeError(`position must be an integer, not ${JSON.stringify(position)}`);
     }
-    const answer = await this.#read("GET", `/events/${position}`);
+    const answer = await this.#calls.read("GET", `/events/${position}`);
     return Event.ofJson(answer.json(), historyOf(answer.headers));
   }
 
   /** One event by its id; `NotFound` if there is none. */
   async eventById(id: string): Promise<Event> {
-    const answer = await this.#read("GET", `/events/by-id/${segment(id, "the id of an event")}`);
+    const answer = await this.#calls.read("GET", `/events/by-id/${segment(id, "the id of an event")}`);
     return Event.ofJson(answer.json(), historyOf(answer.headers));
   }
 
@@ -318,7 +311,7 @@ export class Log {
     };
     const subscription = new Subscription(
       {
-        retry: this.#transport.retry,
+        retry: this.#calls.transport.retry,
         start: async () => {
           if (after === "end") {
             return this.head();
@@ -327,7 +320,7 @@ export class Log {
         },
         open: async (cursor, controller) => {
           const open = (sent: Record<string, unknown>): Promise<ReadableStream<Uint8Array>> =>
-            this.#openStream(sent, cursor, heartbeatTimeoutS, controller);
+            this.#calls.openStream(sent, cursor, heartbeatTimeoutS, controller);
           try {
             return await open(wanted);
           } catch (error) {
@@ -353,7 +346,7 @@ export class Log {
     options: ProjectOptions = {},
   ): Promise<Projected<S>> {
     const { after, key, until } = options;
-    const answer = await this.#read("POST", "/project", {
+    const answer = await this.#calls.read("POST", "/project", {
       projections,
       ...timesOf(options),
       ...(after === undefined ? {} : { after }),
@@ -438,105 +431,9 @@ export class Log {
   readonly #leaseCall: LeaseCall = async (method, path, body, times = {}) => {
     const text = body === undefined ? undefined : jsonText(body);
     const isSafe = method !== "DELETE" && times.limitS === undefined;
-    const timeoutS = times.limitS ?? this.#transport.timeoutS + (times.waitS ?? 0);
-    return (await this.#change(method, path, text, undefined, { isSafe, timeoutS })).json();
+    const timeoutS = times.limitS ?? this.#calls.transport.timeoutS + (times.waitS ?? 0);
+    return (await this.#calls.change(method, path, text, undefined, { isSafe, timeoutS })).json();
   };
-
-  // Requests
-
-  async #read(method: string, path: string, sent?: unknown, history?: string): Promise<Answer> {
-    const answer = await this.#transport.exchange({
-      method,
-      path: this.#path + path,
-      body: sent === undefined ? undefined : jsonText(sent),
-      headers: {
-        ...this.#session.identity(history),
-        ...this.#session.freshness(),
-        ...(sent === undefined ? {} : { "Content-Type": "application/json" }),
-      },
-    });
-    this.#session.learn(answer.headers, history);
-    return answer;
-  }
-
-  /** Appends under a key, which errors then name; `read` reads the answer. */
-  async #keyed<T>(
-    body: string,
-    kind: string,
-    key: string,
-    history: string | undefined,
-    read: (found: Json) => T,
-  ): Promise<T> {
-    const identity = this.#session.identity(history);
-    try {
-      const answer = await this.#transport.exchange({
-        method: "POST",
-        path: `${this.#path}/append`,
-        body,
-        headers: { ...identity, "Content-Type": kind, "Idempotency-Key": key },
-        changes: true,
-      });
-      this.#session.learn(answer.headers, history);
-      return read(answer.json());
-    } catch (error) {
-      if (error instanceof WellspringError) {
-        error.key = key;
-      }
-      throw error;
-    }
-  }
-
-  async #change(
-    method: string,
-    path: string,
-    body?: string | Uint8Array,
-    kind = "application/json",
-    options: { isSafe?: boolean; timeoutS?: number } = {},
-  ): Promise<Answer> {
-    const answer = await this.#transport.exchange({
-      method,
-      path: this.#path + path,
-      body,
-      headers: {
-        ...this.#session.identity(),
-        ...(body === undefined ? {} : { "Content-Type": kind }),
-      },
-      changes: true,
-      isSafe: false,
-      ...options,
-    });
-    this.#session.learn(answer.headers);
-    return answer;
-  }
-
-  async #openStream(
-    wanted: Record<string, unknown>,
-    after: Cursor,
-    timeoutS: number,
-    controller: AbortController,
-  ): Promise<ReadableStream<Uint8Array>> {
-    const request = {
-      method: "POST",
-      path: `${this.#path}/query`,
-      body: jsonText({ ...wanted, after: after.position }),
-      headers: {
-        // No freshness is asked for: own writes will come. A server that has lost them since must
-        // say that its log is behind `after`, instead of being waited for.
-        ...this.#session.identity(after.history),
-        Accept: "text/event-stream",
-        "Content-Type": "application/json",
-      },
-      timeoutS,
-    };
-    const response = await this.#transport.open(request, controller);
-    try {
-      this.#session.learn(response.headers, after.history);
-    } catch (error) {
-      controller.abort();
-      throw error;
-    }
-    return response.body as ReadableStream<Uint8Array>;
-  }
 }
 
 function leasePath(name: string): string {
