@@ -17,6 +17,7 @@ export type {
 } from "./answers.js";
 export { Client, type ClientOptions } from "./client.js";
 export { Cursor, type Place } from "./cursor.js";
+export type { Database, SqliteConnection } from "./database.js";
 export {
   AnotherHistory,
   ConditionFailed,
@@ -59,6 +60,7 @@ export {
   type NewLink,
 } from "./links.js";
 export { Log, type States } from "./log.js";
+export { type Apply, type FollowOptions, ReadModel } from "./read_model.js";
 export { DEFAULT_RETRY, NO_RETRY, type RetryPolicy } from "./retry.js";
 export { Subscription } from "./subscription.js";
 export type { Credentials, Secret } from "./transport.js";

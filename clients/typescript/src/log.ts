@@ -17,6 +17,7 @@ import type {
 import { bulkBodies, listed } from "./bulk.js";
 import { LogCalls } from "./calls.js";
 import { Cursor, cursorAt } from "./cursor.js";
+import { type Database, type SqliteConnection, databaseOf } from "./database.js";
 import { ConditionFailed, Unavailable, WellspringError, moveLines } from "./errors.js";
 import {
   ALL,
@@ -30,8 +31,9 @@ import {
 } from "./events.js";
 import { LONGEST_BULK_KEY, idempotencyKey } from "./keys.js";
 import { type HeldLease, Lease, type LeaseCall, acquire, hold } from "./leases.js";
+import { ReadModel } from "./read_model.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
-import type { Session } from "./session.js";
+import { Session } from "./session.js";
 import { Subscription } from "./subscription.js";
 import type { Transport } from "./transport.js";
 import {
@@ -406,6 +408,25 @@ export class Log {
         await sleep(pauseS);
       }
     }
+  }
+
+  // Read models
+
+  readModel<Db extends SqliteConnection>(name: string, connection: Db, query?: Query): ReadModel<Db>;
+  readModel<Db>(name: string, database: Database<Db>, query?: Query): ReadModel<Db>;
+  /**
+   * Rows of a database that follow the log, each event exactly once: `follow` applies them.
+   *
+   * `name`, of letters, digits, `_`, `.` and `-`, is unique in the database.
+   */
+  readModel<Db>(
+    name: string,
+    database: Database<Db> | SqliteConnection,
+    query: Query = ALL,
+  ): ReadModel<Db> {
+    const { transport, session } = this.#calls;
+    const own = new Log(transport, this.name, new Session(this.name, session.readYourWrites));
+    return new ReadModel(own, name, databaseOf<Db>(database), query);
   }
 
   // Leases
