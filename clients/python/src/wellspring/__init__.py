@@ -9,7 +9,9 @@ log.append([NewEvent("UsernameClaimed", {"user": 1}, ["username:ada"])], unless_
 
 from .answers import Accepted, Appended, BulkAppended, LogInfo, PassedOver, Projected
 from .client import Client
+from .consumers import ConsumerKey, ConsumerStatus
 from .cursor import Cursor, Place
+from .delivery import Delivery, Park
 from .errors import (
     AnotherHistory,
     ConditionFailed,
@@ -47,6 +49,7 @@ from .log import Log
 from .read_model import ReadModel
 from .retry import NO_RETRY, RetryPolicy
 from .subscription import Subscription
+from .worker import Worker
 
 __all__ = [
     "ALL",
@@ -59,7 +62,10 @@ __all__ = [
     "Condition",
     "ConditionFailed",
     "Conflict",
+    "ConsumerKey",
+    "ConsumerStatus",
     "Cursor",
+    "Delivery",
     "Event",
     "Fence",
     "Forbidden",
@@ -79,6 +85,7 @@ __all__ = [
     "NotFound",
     "OutcomeUnknown",
     "Place",
+    "Park",
     "PassedOver",
     "Projected",
     "Projection",
@@ -92,6 +99,7 @@ __all__ = [
     "Unavailable",
     "Untrusted",
     "WellspringError",
+    "Worker",
     "any_of",
     "matching",
     "projection",

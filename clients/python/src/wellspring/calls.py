@@ -13,7 +13,8 @@ from .errors import AnotherHistory, Headers, WellspringError
 from .events import Query
 from .forks import on_fork
 from .leases import Fence
-from .transport import Answer, Request, Stream, Transport
+from .retry import RetryPolicy
+from .transport import Answer, Interruption, Request, Stream, Transport
 from .wire import history_of, json_bytes, position_of, segment, times_of
 
 _HISTORY = "Wellspring-History"
@@ -116,6 +117,24 @@ class LogCalls:
         answer = self._transport.exchange(
             Request(method, self._path + path, body, headers, is_safe, True, timeout_s)
         )
+        self._learn(answer.headers, None)
+        return answer
+
+    def _consume(
+        self,
+        path: str,
+        sent: Any,
+        retry: RetryPolicy | None = None,
+        timeout_s: float | None = None,
+        interruption: Interruption | None = None,
+    ) -> Answer:
+        """Sends a worker's request: the same one has its effect once."""
+        headers = {**self._headers(None), "Content-Type": "application/json"}
+        body = sent if isinstance(sent, bytes) else json_bytes(sent)
+        request = Request(
+            "POST", self._path + path, body, headers, True, True, timeout_s, interruption
+        )
+        answer = self._transport.exchange(request, retry)
         self._learn(answer.headers, None)
         return answer
 

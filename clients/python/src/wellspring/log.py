@@ -9,6 +9,7 @@ from typing import Any, Callable, Literal, overload
 
 from .answers import Accepted, Appended, BulkAppended, LogInfo, PassedOver, Projected
 from .calls import LogCalls
+from .consumers import ConsumerKey, ConsumerStatus, consumer_path, milliseconds
 from .cursor import Cursor, Place, cursor_at
 from .errors import ConditionFailed, WellspringError, move_lines
 from .events import (
@@ -40,10 +41,12 @@ from .wire import (
     time_text,
     times_of,
 )
+from .worker import Handler, Worker
 
 _BULK_LINES = 10_000
 _BULK_BYTES = 8 << 20
 _PAGE_EVENTS = 1000
+WorkerDecorator = Callable[[Handler], Worker]
 _DECISIONS = RetryPolicy(attempts=100, total_s=30.0, first_s=0.001, longest_s=0.05)
 
 
@@ -368,6 +371,67 @@ class Log(LogCalls):
                 if pause_s is None:
                     raise
                 time.sleep(pause_s)
+
+    # Work in the background
+
+    def define_consumer(
+        self,
+        name: str,
+        query: Query,
+        *,
+        key: ConsumerKey = "none",
+        begin: int | Time | Literal["beginning", "now"] = "beginning",
+        run: int | None = None,
+        max_tries: int | None = None,
+        backoff_s: tuple[float, float] | None = None,
+        on_failure: Literal["park-key", "park-event", "stop"] | None = None,
+        hold_s: float | None = None,
+        max_hold_s: float | None = None,
+        max_in_flight: int | None = None,
+        checkpoint_s: float | None = None,
+    ) -> bool:
+        """Defines or changes a consumer, as an operator; False if it was there.
+
+        Events with the same value of the tag `key={"tag": "customer"}` are delivered in the order
+        of the log, one after the other. `begin` counts when the consumer is created: a position,
+        a time, `"beginning"` or `"now"`. What is not given is as the server's manual says.
+        """
+        first = begin if isinstance(begin, int) else time_text(begin, "begin")
+        sent: dict[str, Any] = {"query": query, "key": key, "from": first}
+        counts = {"run": run, "max_tries": max_tries, "max_in_flight": max_in_flight}
+        given = {**counts, "on_failure": on_failure}
+        sent.update({name: value for name, value in given.items() if value is not None})
+        times = {"hold": hold_s, "max_hold": max_hold_s, "checkpoint": checkpoint_s}
+        sent.update(milliseconds({**times, "backoff": backoff_s}))
+        answer = self._change("PUT", consumer_path(name), json_bytes(sent), is_safe=True)
+        return answer.status == 201
+
+    def consumer(self, name: str) -> ConsumerStatus:
+        """How far a consumer has come; `NotFound` if there is none."""
+        return ConsumerStatus.of_json(self._read("GET", consumer_path(name)).json())
+
+    @overload
+    def worker(self, consumer: str, *, threads: int = 1, batch: int = 1) -> WorkerDecorator: ...
+
+    @overload
+    def worker(
+        self, consumer: str, handle: Handler, *, threads: int = 1, batch: int = 1
+    ) -> Worker: ...
+
+    def worker(
+        self, consumer: str, handle: Handler | None = None, *, threads: int = 1, batch: int = 1
+    ) -> Worker | WorkerDecorator:
+        """Makes a function the worker of a consumer: `run` calls it with each delivery.
+
+        A delivery is settled when the function returns. If it returns events, they are appended
+        to this log and the delivery is settled as one. If it raises, the delivery comes again
+        after a pause, up to the consumer's `max_tries`; `Park` parks it at once.
+
+        Each thread takes `batch` deliveries, and settles them together afterwards.
+        """
+        if handle is None:
+            return lambda handle: Worker(self, consumer, handle, threads, batch)
+        return Worker(self, consumer, handle, threads, batch)
 
     # Read models
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import re
 import select
@@ -12,7 +13,7 @@ import threading
 import time
 import urllib.parse
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
@@ -83,6 +84,41 @@ class Request:
     changes: bool = False
     """Whether it matters if a request without an answer was done."""
     timeout_s: float | None = None
+    interruption: Interruption | None = None
+
+
+class Interruption:
+    """Ends the wait for an answer, which is then lost. Any thread may `set` it, for good."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._socket: socket.socket | None = None
+
+    def set(self) -> None:
+        """Interrupts the present request and all later ones."""
+        with self._lock:
+            self._is_set = True
+            self._shut(self._socket)
+
+    @contextlib.contextmanager
+    def watching(self, sock: socket.socket) -> Iterator[None]:
+        """Interrupts what waits for this connection."""
+        with self._lock:
+            self._socket = sock
+            if self._is_set:
+                self._shut(sock)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._socket = None
+
+    @staticmethod
+    def _shut(sock: socket.socket | None) -> None:
+        with contextlib.suppress(OSError):  # It was closed already.
+            if sock is not None:
+                sock.shutdown(socket.SHUT_RDWR)
 
 
 _NOT_JSON = object()
@@ -145,12 +181,12 @@ class Transport:
         for sock in sockets:
             abandon(sock)
 
-    def exchange(self, request: Request) -> Answer:
+    def exchange(self, request: Request, retry: RetryPolicy | None = None) -> Answer:
         """Sends a request, again where that is safe and may help.
 
         Raises the last error; `OutcomeUnknown` if an attempt at a change may have been done.
         """
-        backoff = Backoff(self.retry)
+        backoff = Backoff(retry or self.retry)
         doubt: WellspringError | None = None
         while True:
             try:
@@ -202,12 +238,13 @@ class Transport:
         headers = self._headers_of(request)
         connection = self._take()
         try:
-            response = self._send(connection, request, headers)
-            try:
-                body = response.read()
-                answer = Answer(response.status, response.headers, body)
-            except (OSError, http.client.HTTPException) as fault:
-                raise self._lost(request, fault) from fault
+            with self._watching(request, connection):
+                response = self._send(connection, request, headers)
+                try:
+                    body = response.read()
+                    answer = Answer(response.status, response.headers, body)
+                except (OSError, http.client.HTTPException) as fault:
+                    raise self._lost(request, fault) from fault
         except BaseException:
             connection.close()
             raise
@@ -218,6 +255,15 @@ class Transport:
         if 200 <= response.status < 300:
             return answer
         raise error_of(response.status, response.headers, body, request.changes)
+
+    def _watching(
+        self, request: Request, connection: http.client.HTTPConnection
+    ) -> contextlib.AbstractContextManager[None]:
+        if request.interruption is None:
+            return contextlib.nullcontext()
+        if connection.sock is None:
+            self._connect(connection)
+        return request.interruption.watching(connection.sock)
 
     def _headers_of(self, request: Request) -> dict[str, str]:
         # Made before a connection is taken: a function of the caller may return a secret.
