@@ -3,6 +3,7 @@
 import type { Cursor } from "./cursor.js";
 import { WellspringError } from "./errors.js";
 import type { Json } from "./events.js";
+import type { RetryPolicy } from "./retry.js";
 import type { Session } from "./session.js";
 import type { Answer, Transport } from "./transport.js";
 import { jsonText, segment } from "./wire.js";
@@ -76,6 +77,27 @@ export class LogCalls {
       isSafe: false,
       ...options,
     });
+    this.session.learn(answer.headers);
+    return answer;
+  }
+
+  /** Sends a worker's request: the same one has its effect once. */
+  async consume(
+    path: string,
+    body: string,
+    options: { retry?: RetryPolicy; timeoutS?: number; signal?: AbortSignal | undefined } = {},
+  ): Promise<Answer> {
+    const { retry, timeoutS, signal } = options;
+    const request = {
+      method: "POST",
+      path: this.path + path,
+      body,
+      headers: { ...this.session.identity(), "Content-Type": "application/json" },
+      changes: true,
+      timeoutS,
+      signal,
+    };
+    const answer = await this.transport.exchange(request, retry);
     this.session.learn(answer.headers);
     return answer;
   }

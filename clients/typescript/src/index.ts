@@ -16,8 +16,10 @@ export type {
   Time,
 } from "./answers.js";
 export { Client, type ClientOptions } from "./client.js";
+export type { ConsumerKey, ConsumerOptions, ConsumerStatus } from "./consumers.js";
 export { Cursor, type Place } from "./cursor.js";
 export type { Database, SqliteConnection } from "./database.js";
+export { Delivery, Park } from "./delivery.js";
 export {
   AnotherHistory,
   ConditionFailed,
@@ -60,7 +62,10 @@ export {
   type NewLink,
 } from "./links.js";
 export { Log, type States } from "./log.js";
+export type { Report } from "./notices.js";
+export type { Handler } from "./pulls.js";
 export { type Apply, type FollowOptions, ReadModel } from "./read_model.js";
 export { DEFAULT_RETRY, NO_RETRY, type RetryPolicy } from "./retry.js";
 export { Subscription } from "./subscription.js";
 export type { Credentials, Secret } from "./transport.js";
+export { Worker, type WorkerOptions } from "./worker.js";

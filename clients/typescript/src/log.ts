@@ -16,6 +16,13 @@ import type {
 } from "./answers.js";
 import { bulkBodies, listed } from "./bulk.js";
 import { LogCalls } from "./calls.js";
+import {
+  type ConsumerOptions,
+  type ConsumerStatus,
+  consumerPath,
+  definitionOf,
+  statusOf,
+} from "./consumers.js";
 import { Cursor, cursorAt } from "./cursor.js";
 import { type Database, type SqliteConnection, databaseOf } from "./database.js";
 import { ConditionFailed, Unavailable, WellspringError, moveLines } from "./errors.js";
@@ -31,6 +38,7 @@ import {
 } from "./events.js";
 import { LONGEST_BULK_KEY, idempotencyKey } from "./keys.js";
 import { type HeldLease, Lease, type LeaseCall, acquire, hold } from "./leases.js";
+import type { Handler } from "./pulls.js";
 import { ReadModel } from "./read_model.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
 import { Session } from "./session.js";
@@ -46,6 +54,7 @@ import {
   texts,
   timesOf,
 } from "./wire.js";
+import { Worker, type WorkerOptions } from "./worker.js";
 
 const PAGE_EVENTS = 1000;
 const DECISIONS: RetryPolicy = { attempts: 100, totalS: 30, firstS: 0.001, longestS: 0.05 };
@@ -408,6 +417,41 @@ export class Log {
         await sleep(pauseS);
       }
     }
+  }
+
+  // Work in the background
+
+  /**
+   * Defines or changes a consumer, as an operator; false if it was there.
+   *
+   * With `key: { tag: "customer" }` events that have the same value of that tag are delivered in
+   * the order of the log, one after the other.
+   */
+  async defineConsumer(
+    name: string,
+    query: Query,
+    options: ConsumerOptions = {},
+  ): Promise<boolean> {
+    const body = jsonText({ query, ...definitionOf(options) });
+    const path = consumerPath(name);
+    const answer = await this.#calls.change("PUT", path, body, undefined, { isSafe: true });
+    return answer.status === 201;
+  }
+
+  /** How far a consumer has come; `NotFound` if there is none. */
+  async consumer(name: string): Promise<ConsumerStatus> {
+    return statusOf((await this.#calls.read("GET", consumerPath(name))).json());
+  }
+
+  /**
+   * Makes a function the worker of a consumer: `run` calls it with each delivery.
+   *
+   * A delivery is settled when the function has returned. If it returns events, they are appended
+   * to this log and the delivery is settled as one. If it throws, the delivery comes again after a
+   * pause, up to the consumer's `maxTries`; `Park` parks it at once.
+   */
+  worker(consumer: string, handle: Handler, options: WorkerOptions = {}): Worker {
+    return new Worker(this.#calls, consumer, handle, options);
   }
 
   // Read models

@@ -34,7 +34,9 @@ export interface Request {
   isSafe?: boolean;
   /** Whether it matters if a request without an answer was done. */
   changes?: boolean;
-  timeoutS?: number;
+  timeoutS?: number | undefined;
+  /** Ends the wait for the answer, which is then lost. */
+  signal?: AbortSignal | undefined;
 }
 
 /** The connection ended before the answer did. */
@@ -137,8 +139,8 @@ export class Transport {
    *
    * Throws the last error; `OutcomeUnknown` if an attempt at a change may have been done.
    */
-  async exchange(request: Request): Promise<Answer> {
-    const backoff = new Backoff(this.retry);
+  async exchange(request: Request, retry: RetryPolicy = this.retry): Promise<Answer> {
+    const backoff = new Backoff(retry);
     let doubt: WellspringError | undefined;
     for (;;) {
       try {
@@ -190,7 +192,12 @@ export class Transport {
 
   async #attempt(request: Request): Promise<Answer> {
     const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(), this.#timeoutMs(request));
+    const abort = (): void => controller.abort();
+    const timer = setTimeout(abort, this.#timeoutMs(request));
+    request.signal?.addEventListener("abort", abort);
+    if (request.signal?.aborted) {
+      abort();
+    }
     try {
       const response = await this.#send(request, controller.signal);
       let body: string;
@@ -206,6 +213,7 @@ export class Transport {
       }
       return answer;
     } finally {
+      request.signal?.removeEventListener("abort", abort);
       clearTimeout(timer);
     }
   }
