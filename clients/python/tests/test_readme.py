@@ -9,9 +9,10 @@ import time
 import unittest
 from pathlib import Path
 
-from server import URL, fresh_log
+from consumer import FakeConsumer
+from server import URL, FakeServer, fresh_log
 
-from wellspring import LeaseLost, NewEvent, matching
+from wellspring import Client, LeaseLost, NewEvent, matching
 
 
 class EndOfExample(Exception):
@@ -22,7 +23,7 @@ class Readme(unittest.TestCase):
     def test_its_examples_work_as_printed(self) -> None:
         page = (Path(__file__).parent.parent / "README.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        self.assertEqual(len(blocks), 5)
+        self.assertEqual(len(blocks), 6)
         log, handled, saved = fresh_log(), [], []
 
         def handle(event) -> None:
@@ -44,6 +45,7 @@ class Readme(unittest.TestCase):
         self.assertEqual([text.split("@")[0] for text in saved], ["2"])
 
         self.follow_until_counted(blocks[3], names)
+        self.work_until_appended(blocks[4], names)
 
         def release_when_shipped() -> None:
             next(log.subscribe(matching(["Shipped"])))
@@ -53,7 +55,7 @@ class Readme(unittest.TestCase):
         names["cursor"] = "start"
         threading.Thread(target=release_when_shipped).start()
         with self.assertRaises(LeaseLost):
-            exec(compile(blocks[4], "README.md", "exec"), names)  # noqa: S102
+            exec(compile(blocks[5], "README.md", "exec"), names)  # noqa: S102
         self.assertEqual([event.type for event in log.read(after=3)], ["Paid", "Shipped"])
 
     def follow_until_counted(self, block: str, names: dict) -> None:
@@ -74,6 +76,22 @@ class Readme(unittest.TestCase):
             made[0].stop()
             program.join(60)
         self.assertEqual(rows, [("course:maths", 2)])
+
+    def work_until_appended(self, block: str, names: dict) -> None:
+        """Runs the example of a worker until its event has come."""
+        consumer, sent = FakeConsumer(4), []
+        with FakeServer(consumer.answer) as server:
+            names = {**names, "log": Client(server.url).log("x")}
+            names["send"] = lambda event, key: sent.append((event.position, key))
+            code = compile(block, "README.md", "exec")
+            program = threading.Thread(target=exec, args=(code, names))
+            program.start()
+            consumer.wait(lambda: consumer.appended)
+            names["mail"].stop()
+            program.join(60)
+        self.assertEqual(sent, [(4, "mailer-1-4")])
+        self.assertEqual(consumer.appended[0]["events"][0]["data"], {"payment": 4})
+        self.assertEqual(consumer.definition["key"], {"tag": "customer"})
 
 
 if __name__ == "__main__":

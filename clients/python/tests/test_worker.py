@@ -271,6 +271,11 @@ class Workers(unittest.TestCase):
         self.assertEqual(len(set(consumer.extended)), 1, "only the one that holds something")
         self.assertEqual(consumer.settled, [(4, "done")])
 
+    def test_what_is_settled_is_not_extended(self) -> None:
+        consumer = FakeConsumer(4, hold_ms=300)
+        self.quietly(consumer, lambda delivery: None, lambda: len(self.calls("next")) > 6)
+        self.assertEqual(consumer.extended, [])
+
     def test_a_handler_can_ask_whether_it_has_lost_its_delivery(self) -> None:
         consumer, ended = FakeConsumer(4, hold_ms=300), threading.Event()
 

@@ -14,7 +14,10 @@ export type ConsumerKey = { tag: string } | "none" | "all";
 export interface ConsumerOptions {
   /** `"none"` if absent. */
   key?: ConsumerKey;
-  /** Counts when the consumer is created; `"beginning"` if absent. */
+  /**
+   * Counts when the consumer is created: the position after which it begins, a time, or a word;
+   * `"beginning"` if absent.
+   */
   begin?: number | Time | "beginning" | "now";
   /** Most consecutive events of one key in a delivery. */
   run?: number;
@@ -25,13 +28,12 @@ export interface ConsumerOptions {
   holdS?: number;
   maxHoldS?: number;
   maxInFlight?: number;
-  checkpointS?: number;
 }
 
 /** How far a consumer has come. */
 export interface ConsumerStatus {
   state: "running" | "paused" | "stopped";
-  /** Events that match its query and were not looked at yet. */
+  /** Positions of the log that were not looked at yet. */
   lag: number;
   openKeys: number;
   /** Deliveries that workers hold. */
@@ -64,7 +66,6 @@ export function definitionOf(options: ConsumerOptions): Record<string, unknown> 
     hold_ms: ms(rest.holdS),
     max_hold_ms: ms(rest.maxHoldS),
     max_in_flight: rest.maxInFlight,
-    checkpoint_ms: ms(rest.checkpointS),
   };
 }
 

@@ -157,6 +157,7 @@ export class Puller {
     if (this.#sent === undefined) {
       this.#turn += 1;
       [this.#told, this.#outcomes] = [this.#outcomes, new Map()];
+      this.held.lose();
       const lists: Record<string, unknown[]> = {};
       for (const [kind, item] of this.#told.values()) {
         (lists[kind] ??= []).push(item);
@@ -311,7 +312,6 @@ export class Puller {
     }
     this.#worker = await newKey();
     [this.#turn, this.#sent, this.#told] = [0, undefined, new Map()];
-    this.held.lose();
   }
 
   /** Tells what came of the last deliveries, and gives back those that were not begun. */

@@ -267,6 +267,12 @@ test("a hold is extended while a handler works", async (t) => {
   assert.equal(new Set(place.consumer.extended).size, 1, "only the one that holds something");
 });
 
+test("what is settled is not extended", async (t) => {
+  const place = await Workplace.open(t, [4], 300);
+  await place.workUntil(() => place.calls("next").length > 6, nothing);
+  assert.deepEqual([place.consumer.extended, place.told], [[], []]);
+});
+
 test("a handler can ask whether it has lost its delivery", async (t) => {
   const place = await Workplace.open(t, [4], 300);
   let hasEnded = false;

@@ -26,7 +26,7 @@ class ConsumerStatus:
     state: str
     """`running`, `paused` or `stopped`."""
     lag: int
-    """Events that match its query and were not looked at yet."""
+    """Positions of the log that were not looked at yet."""
     open_keys: int
     in_flight: int
     """Deliveries that workers hold."""

@@ -388,21 +388,21 @@ class Log(LogCalls):
         hold_s: float | None = None,
         max_hold_s: float | None = None,
         max_in_flight: int | None = None,
-        checkpoint_s: float | None = None,
     ) -> bool:
         """Defines or changes a consumer, as an operator; False if it was there.
 
         Events with the same value of the tag `key={"tag": "customer"}` are delivered in the order
-        of the log, one after the other. `begin` counts when the consumer is created: a position,
-        a time, `"beginning"` or `"now"`. What is not given is as the server's manual says.
+        of the log, one after the other. `begin` counts when the consumer is created: the position
+        after which it begins, a time, `"beginning"` or `"now"`. What is not given is as the
+        server's manual says.
         """
         first = begin if isinstance(begin, int) else time_text(begin, "begin")
         sent: dict[str, Any] = {"query": query, "key": key, "from": first}
         counts = {"run": run, "max_tries": max_tries, "max_in_flight": max_in_flight}
         given = {**counts, "on_failure": on_failure}
         sent.update({name: value for name, value in given.items() if value is not None})
-        times = {"hold": hold_s, "max_hold": max_hold_s, "checkpoint": checkpoint_s}
-        sent.update(milliseconds({**times, "backoff": backoff_s}))
+        times = {"hold": hold_s, "max_hold": max_hold_s, "backoff": backoff_s}
+        sent.update(milliseconds(times))
         answer = self._change("PUT", consumer_path(name), json_bytes(sent), is_safe=True)
         return answer.status == 201
 

@@ -116,6 +116,7 @@ class Puller:
         if self._sent is None:
             self._turn += 1
             self._told, self._outcomes = self._outcomes, {}
+            self._held.lose()
             self._sent = {"worker": self.worker, "turn": self._turn}
             for kind, item in self._told.values():
                 self._sent.setdefault(kind, []).append(item)
@@ -238,7 +239,6 @@ class Puller:
         for delivery in self._told:
             self._hear(delivery, f"another process goes by the name {former}")
         self._turn, self._sent, self._told = 0, None, {}
-        self._held.lose()
 
     def _leave(self) -> None:
         """Tells what came of the last deliveries, and gives back those that were not begun."""
