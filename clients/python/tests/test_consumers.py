@@ -24,7 +24,10 @@ log = Client(sys.argv[1], retry=RetryPolicy(attempts=200, total_s=20.0)).log("ma
 @log.worker("mailer", threads=4, batch=2)
 def mail(delivery):
     [key] = delivery.keys
-    return [NewEvent("MailSent", delivery.event.data, [f"customer:{key}"])]
+    made = [NewEvent("MailSent", delivery.event.data, [f"customer:{key}"])]
+    if sys.argv[2] == "settles":
+        return made
+    log.append(made, key=delivery.effect_key)
 
 mail.run()
 """
@@ -46,7 +49,11 @@ class Consumers(unittest.TestCase):
             time.sleep(0.05)
         self.fail(str(status))
 
-    def test_events_of_handlers_are_there_once_and_in_order_through_kills(self) -> None:
+    def test_events_under_effect_keys_are_there_once_and_in_order_through_kills(self) -> None:
+        self.work_through_kills("keyed")
+
+    def work_through_kills(self, how: str) -> None:
+        """Kills workers and the server; the handler's events are there once for each event."""
         with RealServer() as server, contextlib.ExitStack() as ends:
             log = Client(server.url, retry=PATIENT).log("main")
             log.define_consumer(
@@ -59,7 +66,7 @@ class Consumers(unittest.TestCase):
                 max_tries=255,
             )
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-            words = [sys.executable, "-c", PROGRAM, server.url]
+            words = [sys.executable, "-c", PROGRAM, server.url, how]
 
             def begin() -> subprocess.Popen:
                 return ends.enter_context(subprocess.Popen(words, env=environment))
