@@ -43,6 +43,16 @@ impl Consumer {
         Ok(self.events_of(number, self.deliveries[&number].count))
     }
 
+    /// The events of a delivery that a worker holds, also while an append that settles it is
+    /// staged. Asking changes nothing.
+    #[must_use]
+    pub fn peek_held(&self, worker: &str, id: DeliveryId) -> Option<Vec<Position>> {
+        let number = self.named(id)?;
+        let held = &self.deliveries[&number];
+        let is_its = self.workers.id(worker) == Some(held.worker);
+        is_its.then(|| self.events_of(number, held.count))
+    }
+
     /// The first events of a delivery that is held.
     fn events_of(&self, number: u64, count: u8) -> Vec<Position> {
         let held = &self.deliveries[&number];
@@ -77,6 +87,25 @@ impl Consumer {
         let count = self.count_up_to(number, up_to)?;
         self.settle_events(number, count);
         Ok(())
+    }
+
+    /// Settles the events of a delivery up to a position, as an earlier append is found to have
+    /// done that. What the delivery has beyond is given back.
+    pub fn settle_found(
+        &mut self,
+        worker: &str,
+        id: DeliveryId,
+        up_to: Position,
+    ) -> Result<(), DeliveryRefusal> {
+        let number = self.held(worker, id)?;
+        let held = self.deliveries[&number].count;
+        let events = self.events_of(number, held).into_iter().zip(1..);
+        let settled = events.take_while(|(position, _)| *position <= up_to).last();
+        let settled = settled.map_or(0, |(_, count)| count);
+        if settled > 0 {
+            self.settle_events(number, settled);
+        }
+        if settled < held { self.give_back(worker, id) } else { Ok(()) }
     }
 
     fn settle_events(&mut self, number: u64, count: u8) {

@@ -136,6 +136,30 @@ fn an_event_of_several_keys_waits_for_all_of_them() {
 }
 
 #[test]
+fn what_an_earlier_append_has_settled_of_a_run_is_settled_and_the_rest_comes_again() {
+    let run = Definition { run: 3, ..definition() };
+    let mut story = Story::new(run, &["a", "a", "a", "a"]);
+    let first = story.take(1, 0);
+    story.consumer.settle("w", first[0].id, None).expect("held");
+    let run = story.take(1, 0).remove(0);
+    assert_eq!(run.positions, [2, 3, 4]);
+    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![2, 3, 4]));
+    assert_eq!(story.consumer.peek_held("another", run.id), None);
+    story.consumer.begin_settling("w", run.id, None, 0).expect("held");
+    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![2, 3, 4]), "also while staged");
+    story.consumer.set_back(run.id);
+    story.consumer.settle_found("w", run.id, 3).expect("held");
+    assert_eq!(story.consumer.peek_held("w", run.id), None);
+    let rest = story.take(1, 0).remove(0);
+    assert_eq!((&*rest.positions, rest.tries), (&[4][..], 1));
+    story.consumer.settle_found("w", rest.id, 3).expect("held");
+    let rest = story.take(1, 0).remove(0);
+    assert_eq!((&*rest.positions, rest.tries), (&[4][..], 1), "nothing of it was settled");
+    story.consumer.settle_found("w", rest.id, 9).expect("held");
+    assert_eq!(story.consumer.open_key_count(), 0);
+}
+
+#[test]
 fn a_run_is_of_one_key_and_settles_in_parts() {
     let run = Definition { run: 3, ..definition() };
     let mut story = Story::new(run, &["a", "a", "a", "a", "a b", "a"]);
