@@ -1,11 +1,14 @@
 //! `POST /v1/append`.
 
 use super::bulk;
+use super::consumers::{Settlement, SettlingAppend};
 use super::event_json::{AppendBody, Style, read_append};
+use crate::EventFace;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
+use wellspring_host::http::contract::IDEMPOTENCY_KEY;
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
 use wellspring_host::http::work::{Cost, Job, short_work};
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
@@ -13,7 +16,7 @@ use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::limits::{Payer, Reads};
 use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::json::push_u64;
-use wellspring_host::wire::problem::{Problem, of_fault};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
     Work,
@@ -21,21 +24,25 @@ use wellspring_log::{
 use wellspring_types::{AppendCondition, Clause, Position, limits};
 
 /// Appends a JSON body, or hands over to the bulk append.
-pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn append(face: Arc<EventFace>, mut request: Box<Request>) -> Answer {
+    let host = &face.host;
     let log = request.log()?.clone();
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one with a numeric suffix.
         let key = idempotency_key(&request, KeyUse::Batches)?;
-        return bulk::append(&host, request, log, key).await;
+        return bulk::append(host, request, log, key).await;
     }
     let key = idempotency_key(&request, KeyUse::Request)?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Native, key };
-    let Submission { gist, outcome } = submit(&host, &request, sent).await?;
+    let Submission { gist, settling, mut outcome } = submit(&face, &request, sent).await?;
+    if let (Some(settling), &Err(AppendError::KeyReused { first })) = (settling, &outcome) {
+        outcome = Ok(settling.earlier(&log, first)?);
+    }
     let appended = request.effects.settle(outcome).map_err(|refused| gist.refusal(refused))?;
-    let commit_us = gist.begun_us.zip(moment_us(&host));
+    let commit_us = gist.begun_us.zip(moment_us(host));
     let mut out = Vec::with_capacity(96);
     if gist.ack == Ack::Accepted {
         out.extend_from_slice(b"{\"accepted\":");
@@ -77,13 +84,26 @@ pub(crate) struct SentAppend {
 }
 
 impl SentAppend {
-    fn read(self, log: &Log, kept: KeptInLog) -> Result<Append, Box<Problem>> {
+    fn read(
+        self,
+        log: &Log,
+        kept: KeptInLog,
+        done: Completion,
+    ) -> Result<ReadAppend, Box<Problem>> {
         let body = &self.body;
         let read = read_append(body, self.style, kept);
-        let AppendBody { mut append, fence } = read.map_err(|fault| of_fault(&fault, body))?;
+        let AppendBody { mut append, fence, settles } =
+            read.map_err(|fault| of_fault(&fault, body))?;
         append.fence = fence.map(|proof| log.leases().fence(proof));
+        if settles.is_some() && self.key.is_some() {
+            let detail = "an append with settles has a key already, that of its delivery: send it \
+                          again without Idempotency-Key";
+            return Err(problem::INVALID.because(detail).field(IDEMPOTENCY_KEY.name));
+        }
         append.key = self.key.map(|key| RequestKey { key, digest: digest(body) });
-        Ok(append)
+        // The body names the delivery, which is another one each time.
+        let settles = settles.map(|settlement| (settlement, digest(append.events.bytes())));
+        Ok(ReadAppend { append, settles, done })
     }
 }
 
@@ -123,6 +143,7 @@ impl AppendFacts {
 /// The result of a well-formed append.
 pub(crate) struct Submission {
     gist: AppendFacts,
+    settling: Option<SettlingAppend>,
     pub(crate) outcome: Result<Appended, AppendError>,
 }
 
@@ -134,31 +155,42 @@ pub(crate) struct Submission {
 /// The fault of the body; 429 if the payer's reads and conditions took too much time; 503 if this
 /// condition is expensive and the limit of long reads is reached.
 pub(crate) async fn submit(
-    host: &Arc<Host>,
+    face: &EventFace,
     request: &Request,
     sent: SentAppend,
 ) -> Result<Submission, Box<Problem>> {
+    let host = &face.host;
     let (log, on) = (request.log()?.clone(), host.commit_on(request));
     let kept = host.kept.in_log(&request.log_name);
     let stager = Stager { host: Arc::clone(host), log, on, kept };
     let (done, receiver) = completion();
-    let gist = match Cost::of_bytes(sent.body.len()) {
-        Cost::Cheap => {
-            let read = ReadAppend { append: sent.read(&stager.log, stager.kept)?, done };
-            stager.stage(&request.payer, read).await?
-        }
+    let unstaged = match Cost::of_bytes(sent.body.len()) {
+        Cost::Cheap => sent.read(&stager.log, stager.kept, done)?,
         Cost::Expensive => {
             let (here, job) = (stager.clone(), Job::uncharged(host));
             let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
             // On the heap, like everything rare: otherwise short requests would carry its size
             // along.
             match Box::pin(read).await?? {
-                LongBody::Staged(gist) => gist,
-                LongBody::Conditional(read) => stager.stage(&request.payer, read).await?,
+                LongBody::Staged(gist) => {
+                    let outcome = outcome(receiver).await;
+                    return Ok(Submission { gist, settling: None, outcome });
+                }
+                LongBody::Unstaged(read) => read,
             }
         }
     };
-    Ok(Submission { gist, outcome: outcome(receiver).await })
+    let ReadAppend { mut append, settles, mut done } = unstaged;
+    let mut settling = None;
+    if let Some((settlement, content)) = settles {
+        let consumers = &face.consumers;
+        let append = (&mut append, done);
+        let settle = consumers.prepare_settling(host, request, settlement, content, append);
+        let (by, told) = Box::pin(settle).await?;
+        (settling, done) = (Some(by), told);
+    }
+    let gist = stager.stage(&request.payer, append, done).await?;
+    Ok(Submission { gist, settling, outcome: outcome(receiver).await })
 }
 
 /// Stages appends for one log.
@@ -174,14 +206,16 @@ struct Stager {
 /// A parsed append.
 struct ReadAppend {
     append: Append,
+    /// The delivery that it settles, with a hash of its events.
+    settles: Option<(Settlement, [u8; 16])>,
     done: Completion,
 }
 
 /// The result of a long body, elsewhere.
 enum LongBody {
     Staged(AppendFacts),
-    /// It has a condition, which may be expensive.
-    Conditional(ReadAppend),
+    /// It has a condition, which may be expensive, or settles a delivery.
+    Unstaged(ReadAppend),
 }
 
 impl Stager {
@@ -198,47 +232,56 @@ impl Stager {
         }
     }
 
-    /// Parses a long body, and stages it if it has no condition. Not for a serving thread.
+    /// Parses a long body, and stages it if nothing else is to be done before. Not for a serving
+    /// thread.
     fn read_and_stage(
         &self,
         sent: SentAppend,
         done: Completion,
         work: Work,
     ) -> Result<LongBody, Box<Problem>> {
-        let read = ReadAppend { append: sent.read(&self.log, self.kept)?, done };
-        if read.append.condition.is_some() {
-            return Ok(LongBody::Conditional(read));
+        let read = sent.read(&self.log, self.kept, done)?;
+        if read.append.condition.is_some() || read.settles.is_some() {
+            return Ok(LongBody::Unstaged(read));
         }
         let gist = self.gist(&read.append);
-        self.stage_or_refuse(read, work);
+        self.stage_or_refuse(read.append, read.done, work);
         Ok(LongBody::Staged(gist))
     }
 
     /// Judges and stages an append: here if that is short, otherwise elsewhere. Ends when its
     /// client leaves.
-    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<AppendFacts, Box<Problem>> {
-        let gist = self.gist(&read.append);
-        let terms = read.append.condition.as_ref().map(AppendCondition::term_count);
+    async fn stage(
+        self,
+        payer: &Payer,
+        mut append: Append,
+        mut done: Completion,
+    ) -> Result<AppendFacts, Box<Problem>> {
+        let gist = self.gist(&append);
+        let terms = append.condition.as_ref().map(AppendCondition::term_count);
         // Parsing and staging are charged by bytes: a client in debt may still append, unless a
         // condition must be judged.
         let reads = if terms.is_some() { payer.reads()? } else { Reads::default() };
-        let mut unstaged = read;
         if Cost::of_terms(terms.unwrap_or(0)) == Cost::Cheap {
             let work = short_work(&self.host.clock);
-            let Some(unjudged) = reads.timed(|| self.stage_within(unstaged, work)) else {
+            let Some(unjudged) = reads.timed(|| self.stage_within(append, done, work)) else {
                 return Ok(gist);
             };
-            let Unjudged { append, done, .. } = *unjudged;
-            unstaged = ReadAppend { append, done };
+            Unjudged { append, done, .. } = *unjudged;
         }
-        Box::pin(self.stage_elsewhere(reads, unstaged)).await?;
+        Box::pin(self.stage_elsewhere(reads, append, done)).await?;
         Ok(gist)
     }
 
-    async fn stage_elsewhere(self, reads: Reads, read: ReadAppend) -> Result<(), Box<Problem>> {
+    async fn stage_elsewhere(
+        self,
+        reads: Reads,
+        append: Append,
+        done: Completion,
+    ) -> Result<(), Box<Problem>> {
         let mut job = Job::of(&self.host, reads);
-        let conditional = read.append.condition.is_some();
-        let stage = move |work| self.stage_or_refuse(read, work);
+        let conditional = append.condition.is_some();
+        let stage = move |work| self.stage_or_refuse(append, done, work);
         if conditional {
             job.long(stage).await
         } else {
@@ -247,15 +290,19 @@ impl Stager {
         }
     }
 
-    fn stage_or_refuse(&self, read: ReadAppend, work: Work) {
-        if let Some(unjudged) = self.stage_within(read, work) {
+    fn stage_or_refuse(&self, append: Append, done: Completion, work: Work) {
+        if let Some(unjudged) = self.stage_within(append, done, work) {
             unjudged.refuse();
         }
     }
 
     /// Stages an append and starts its commit; returns it if the work ended first.
-    fn stage_within(&self, read: ReadAppend, mut work: Work) -> Option<Box<Unjudged>> {
-        let ReadAppend { append, done } = read;
+    fn stage_within(
+        &self,
+        append: Append,
+        done: Completion,
+        mut work: Work,
+    ) -> Option<Box<Unjudged>> {
         match self.log.stage_within(append, &mut work, done) {
             Ok(staged) => {
                 self.commit(staged);

@@ -8,6 +8,7 @@ use super::fold::{Folding, fold};
 use super::params::{OPTIONS, QUERY};
 use super::read::{self, Format, parse};
 use super::read_request::{dialect_options, query_of};
+use crate::EventFace;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json_of_pages;
@@ -33,18 +34,19 @@ pub(super) static SIZE: Param<Words<Size>> = Param::words(
 const MAX_PROJECTORS: usize = 256;
 
 /// `POST /append`: a failed condition is not an HTTP error here.
-pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn append(face: Arc<EventFace>, mut request: Box<Request>) -> Answer {
+    let host = &face.host;
     let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Dialect, key: None };
-    let outcome = submit(&host, &request, sent).await?.outcome;
+    let outcome = submit(&face, &request, sent).await?.outcome;
     let failed = match request.effects.settle(outcome) {
         Ok(_) => false,
         Err(StepRefusal { error: AppendError::Conflict(_), .. }) => true,
         Err(refused) => return Err(refused.into()),
     };
-    let mut out = took(&host, started_us);
+    let mut out = took(host, started_us);
     out.extend_from_slice(b",\"appendConditionFailed\":");
     out.extend_from_slice(if failed { b"true}" } else { b"false}" });
     Ok(Response::json(200, out))

@@ -1,7 +1,7 @@
 //! The API's JSON: the only reader of events, queries, conditions and appends, and the only writer
 //! of events.
 
-use super::consumers::is_of_consumers;
+use super::consumers::{Settlement, is_of_consumers, read_settlement};
 use super::disclosure::Disclosure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -73,15 +73,17 @@ pub struct AppendBody {
     pub append: Append,
     /// The lease by which it is fenced.
     pub fence: Option<LeaseProof>,
+    /// The delivery that it settles.
+    pub(crate) settles: Option<Settlement>,
 }
 
 /// A body of `POST …/append`.
 pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<AppendBody> {
-    const KNOWN: &str = "events, condition, ack, fence";
+    const KNOWN: &str = "events, condition, ack, fence, settles";
     document(body, |cursor| {
         let start = cursor.at();
         let mut events = None;
-        let (mut condition, mut ack, mut fence) = (None, None, None);
+        let (mut condition, mut ack, mut fence, mut settles) = (None, None, None, None);
         let room = body.len() + body.len() / 4 + 64;
         cursor.object(|key, value| {
             let at = value.at();
@@ -91,19 +93,34 @@ pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<App
                     once(&mut condition, at, read_condition(value, style)?)
                 }
                 "ack" if style == Style::Native && !value.null()? => {
-                    once(&mut ack, at, read_ack(value)?)
+                    once(&mut ack, at, (at, read_ack(value)?))
                 }
                 "fence" if style == Style::Native && !value.null()? => {
-                    once(&mut fence, at, read_fence(value)?)
+                    once(&mut fence, at, (at, read_fence(value)?))
+                }
+                "settles" if style == Style::Native && !value.null()? => {
+                    once(&mut settles, at, read_settlement(value)?)
                 }
                 "condition" => Ok(()),
-                "ack" | "fence" if style == Style::Native => Ok(()),
+                "ack" | "fence" | "settles" if style == Style::Native => Ok(()),
                 _ => unknown(at, KNOWN),
             }
         })?;
         let Some(events) = events else { return missing("events", start) };
-        let ack = ack.unwrap_or_default();
-        Ok(AppendBody { append: Append { events, condition, ack, ..Append::default() }, fence })
+        match (&settles, &ack, &fence) {
+            (Some(_), Some((at, Ack::Accepted)), _) => {
+                let rule = "must be \"durable\" beside settles";
+                return Err(Fault::of("ack", *at, FaultKind::Rule(rule.into())));
+            }
+            (Some(_), _, Some((at, _))) => {
+                return Err(Fault::of("fence", *at, FaultKind::Beside("settles")));
+            }
+            _ => {}
+        }
+        let ack = ack.map(|(_, ack)| ack).unwrap_or_default();
+        let fence = fence.map(|(_, fence)| fence);
+        let append = Append { events, condition, ack, ..Append::default() };
+        Ok(AppendBody { append, fence, settles })
     })
 }
 

@@ -28,7 +28,8 @@ pub(crate) mod times;
 pub mod view;
 
 use crate::problems::{
-    CONSUMER_BUSY, CONSUMER_NOT_FOUND, IMPORT_CHANGED, TOO_MANY_CONSUMERS, TURN_PASSED,
+    CONSUMER_BUSY, CONSUMER_NOT_FOUND, DELIVERY_SETTLED, IMPORT_CHANGED, TOO_MANY_CONSUMERS,
+    TURN_PASSED,
 };
 use consumers::{Consumers, operator, pull};
 use dialects::SIZE;
@@ -53,13 +54,17 @@ use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
-    CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
-    NOT_FOUND, NOT_LEADING, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS,
-    TOO_MANY_WAITERS,
+    CONDITION_FAILED, DELIVERY_LOST, DELIVERY_STAGED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind,
+    LEASE_HELD, LEASE_LOST, NOT_FOUND, NOT_LEADING, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES,
+    TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
 /// Problems of an append apart from the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
+
+/// Problems of an append that settles a delivery.
+const SETTLING: &[&Kind] =
+    &[&CONSUMER_NOT_FOUND, &DELIVERY_LOST, &DELIVERY_STAGED, &DELIVERY_SETTLED];
 
 /// Problems of a request that only the leader answers.
 const LEADING: &[&Kind] = &[&NOT_LEADING];
@@ -113,7 +118,7 @@ impl Face for EventFace {
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."
             .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY]
-            .fails[APPENDING, READING, APPEND] => [200 JSON "Appended", 202 JSON "Accepted"];
+            .fails[APPENDING, READING, APPEND, SETTLING] => [200 JSON "Appended", 202 JSON "Accepted"];
         POST "/v1/import" Log Writer import::import:
             "Appends the lines of the body that no earlier import has appended; the events \
              themselves are the key. Streamed, atomic per batch."

@@ -23,4 +23,8 @@ wellspring_host::kinds! {
         "A worker counts its requests up, and a later one has come, or the same one again. This one gives it nothing.",
         "Give each worker a name of its own, drawn at its start, and send its requests one after the other.",
         "the worker has begun turn 9 already, after turn 7" r#""turn":9"#;
+    DELIVERY_SETTLED 409 "delivery-settled" "An earlier append has settled the delivery" Retry::No,
+        "An earlier append settled the delivery together with other events than those of this request, which appended nothing. first and last are the positions of what it appended.",
+        "Take the delivery for done, and go on with the next.",
+        "an earlier append with other events has settled the delivery; its events are at positions 4790 to 4790" r#""field":"settles.delivery","first":4790,"last":4790"#;
 }

@@ -508,7 +508,7 @@ impl Drop for Landing<'_> {
 }
 
 /// Whether a caller may do what a route needs.
-pub(super) fn may(
+pub(crate) fn may(
     principal: &Principal,
     needs: Needs,
     log: Option<&str>,

@@ -3,8 +3,9 @@
 use super::body::{Body, Source};
 use super::contract::{Contract, IDEMPOTENCY_KEY, NO_ROUTE, Segment, Variable};
 use super::{Host, head_rules, header_names};
-use crate::access::Principal;
+use crate::access::{Needs, Principal, gate};
 use crate::cluster::NodeName;
+use crate::identity::{Caller, Role};
 use crate::limits::{Payer, SharedBucket};
 use crate::wire::effects::{Effects, Repeat};
 use crate::wire::param::{Kind, Param};
@@ -150,6 +151,16 @@ impl Request {
     /// 401, 403.
     pub fn still_may(&self) -> Result<(), Box<Problem>> {
         self.body.recheck().map_or(Ok(()), |recheck| recheck.check())
+    }
+
+    /// Whether its sender has a role on a log, which is not the route's.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn check_role(&self, role: Role, log: &str) -> Result<(), Box<Problem>> {
+        let principal = &self.principal;
+        gate::may(principal, Needs::Role(role), Some(log))
+            .map_err(|problem| problem.told_to(Caller::Known(principal.identity().clone())))
     }
 
     /// The value of a parameter that its route declares.

@@ -4,6 +4,7 @@
 use super::open::OpenConsumer;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use wellspring_consumers::{DeliveryId, DeliveryRefusal};
 use wellspring_log::{AppendError, Appended, Fence, FenceRefusal};
 use wellspring_types::Position;
@@ -40,17 +41,30 @@ pub(crate) struct DeliveryFence {
     pub(super) events: Vec<Position>,
     /// Whether the append goes to the log that is consumed.
     pub(super) is_same_log: bool,
+    /// Whether this append is staged, and not another one that settles the delivery.
+    pub(super) is_staged: AtomicBool,
 }
 
 impl DeliveryFence {
-    /// Tells the consumer what became of an append with this fence.
-    pub(crate) fn tell(&self, outcome: &Result<Appended, AppendError>) {
-        match outcome {
-            Ok(appended) if appended.replayed => self.consumer.settle_repeated(self),
-            Ok(_) => self.consumer.end_staged(self.delivery, true),
+    /// The last event that the append settles.
+    pub(super) fn up_to(&self) -> Position {
+        *self.events.last().expect("a delivery has events")
+    }
+
+    /// Tells the consumer what became of the append with this fence.
+    pub(super) fn tell(&self, outcome: &Result<Appended, AppendError>) {
+        let is_durable = match outcome {
             // Nothing else is staged under this node's lead: the consumer is not used any more.
-            Err(AppendError::Unknown { .. }) => {}
-            Err(_) => self.consumer.end_staged(self.delivery, false),
+            // That of another log is, and its worker will find the append or make it.
+            Err(AppendError::Unknown { .. }) if self.is_same_log => return,
+            Err(_) => false,
+            Ok(appended) if appended.replayed => {
+                return self.consumer.settle_found(self, self.up_to());
+            }
+            Ok(_) => true,
+        };
+        if self.is_staged.load(Relaxed) {
+            self.consumer.end_staged(self.delivery, is_durable);
         }
     }
 }
@@ -67,7 +81,9 @@ impl Fence for DeliveryFence {
         self.holds(epoch)?;
         // What is appended to another log is not looked for after a restart.
         let before = if self.is_same_log { first - 1 } else { Position::MAX };
-        self.consumer.begin_staged(self, before).map_err(refusal)
+        self.consumer.begin_staged(self, before).map_err(refusal)?;
+        self.is_staged.store(true, Relaxed);
+        Ok(())
     }
 }
 

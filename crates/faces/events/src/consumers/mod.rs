@@ -5,6 +5,7 @@
 //! next ─► registry ─► OpenConsumer ─► Pull ─► Scanner ─► the log
 //!                          │ checkpoints, once a second while something is settled
 //!                          └─► the log
+//! append with `settles` ─► Settlement ─► DeliveryFence ─► the log
 //! ```
 //!
 //! What is to be delivered is decided by `wellspring_consumers`; here are its reads, its waiting
@@ -22,11 +23,13 @@ pub(crate) mod pull;
 mod registry;
 mod scan;
 mod settled_since;
+mod settlement;
 mod status;
 mod stored;
 mod turn;
 
 pub(crate) use figures::families;
 pub(crate) use registry::Consumers;
+pub(crate) use settlement::{Settlement, SettlingAppend, read_settlement};
 pub(crate) use status::PlaceName;
 pub(crate) use stored::{KEPT, is_of_consumers};

@@ -269,7 +269,7 @@ impl OpenConsumer {
         Ok(())
     }
 
-    /// An append that was staged is durable, or was set back. Nothing, if it was not staged.
+    /// An append that was staged is durable, or was set back.
     pub(super) fn end_staged(&self, delivery: DeliveryId, is_durable: bool) {
         let now_us = self.clock.monotonic_us();
         let mut state = self.state();
@@ -286,16 +286,16 @@ impl OpenConsumer {
         self.news.notify_one();
     }
 
-    /// An earlier append has settled a delivery that is held again, or still.
-    pub(super) fn settle_repeated(&self, fence: &DeliveryFence) {
+    /// An earlier append has settled a delivery up to this position, which is held again, or still.
+    pub(super) fn settle_found(&self, fence: &DeliveryFence, up_to: Position) {
         // One that is not held is settled already.
-        if self.check_held(fence).is_ok() {
-            let settle = |state: &mut Consumer, _| {
-                let _ = state.settle(&fence.worker, fence.delivery, None);
-            };
-            let _ = self.with(settle);
-            self.news.notify_one();
-        }
+        let settle = |state: &mut Consumer, _| {
+            if state.peek_held(&fence.worker, fence.delivery).is_some() {
+                let _ = state.settle_found(&fence.worker, fence.delivery, up_to);
+            }
+        };
+        let _ = self.with(settle);
+        self.news.notify_one();
     }
 
     /// Waits until a checkpoint is durable.

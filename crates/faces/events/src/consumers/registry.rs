@@ -42,15 +42,20 @@ impl Consumers {
     /// # Errors
     /// Another node leads the log.
     pub(super) fn of_log(&self, request: &Request) -> Result<Arc<LogConsumers>, Box<Problem>> {
-        let log = request.log()?;
+        let led = self.led(request.log()?, &request.log_name);
+        led.ok_or_else(|| request.effects.refused(LeaseError::NotLeading).into())
+    }
+
+    /// The consumers of a log, if this node leads it.
+    pub(super) fn led(&self, log: &Log, name: &str) -> Option<Arc<LogConsumers>> {
         let (epoch, history) = (log.epoch(), log.history());
         if !log.leads_in(epoch) {
-            return Err(request.effects.refused(LeaseError::NotLeading).into());
+            return None;
         }
         let mut logs = lock(&self.logs);
-        if let Some(known) = logs.get(&request.log_name) {
+        if let Some(known) = logs.get(name) {
             if (known.epoch, known.history) == (epoch, history) {
-                return Ok(Arc::clone(known));
+                return Some(Arc::clone(known));
             }
             known.close();
         }
@@ -61,8 +66,8 @@ impl Consumers {
             open: Mutex::default(),
             changing: tokio::sync::Mutex::new(()),
         });
-        logs.insert(request.log_name.clone(), Arc::clone(&consumers));
-        Ok(consumers)
+        logs.insert(name.to_owned(), Arc::clone(&consumers));
+        Some(consumers)
     }
 
     fn all(&self) -> Vec<(String, Arc<LogConsumers>)> {

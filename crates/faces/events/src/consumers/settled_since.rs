@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_consumers::Recovery;
-use wellspring_log::{ReadError, RecordView, Snapshot, Work};
+use wellspring_log::{ReadError, RecordView, SERVER_KEYS, Snapshot, Work};
 use wellspring_types::Position;
 
 /// Events that one append has settled, the last one known of each key: from the first position to
@@ -84,20 +84,25 @@ fn lock(runs: &Mutex<SettledRuns>) -> MutexGuard<'_, SettledRuns> {
 }
 
 /// The request key of the append that settles the delivery whose first event has this effect key.
-/// The control character keeps it apart from keys of clients, which are headers.
-pub(crate) fn request_key(effect_key: &str) -> String {
-    format!("\u{1}{effect_key}")
+/// No client can have such a key.
+pub(super) fn request_key(effect_key: &str) -> String {
+    format!("{SERVER_KEYS}settled/{effect_key}")
 }
 
 /// The last position that an append settles, from the digest of its request: eight bytes of it,
 /// before eight of the content.
-fn settled_up_to(digest: &[u8; 16]) -> Position {
+pub(super) fn settled_up_to(digest: &[u8; 16]) -> Position {
     Position::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
 }
 
 /// The digest of a request that settles events up to a position, with a hash of its content.
-pub(crate) fn settling_digest(up_to: Position, content: &[u8; 16]) -> [u8; 16] {
+pub(super) fn settling_digest(up_to: Position, content: &[u8; 16]) -> [u8; 16] {
     let mut digest = *content;
     digest[..8].copy_from_slice(&up_to.to_le_bytes());
     digest
+}
+
+/// Whether a request with this digest has this content.
+pub(super) fn has_content(digest: &[u8; 16], content: &[u8; 16]) -> bool {
+    digest[8..] == content[8..]
 }
