@@ -176,7 +176,7 @@ pub(crate) async fn submit(
                     let outcome = outcome(receiver).await;
                     return Ok(Submission { gist, settling: None, outcome });
                 }
-                LongBody::Unstaged(read) => read,
+                LongBody::Unstaged(read) => *read,
             }
         }
     };
@@ -215,7 +215,7 @@ struct ReadAppend {
 enum LongBody {
     Staged(AppendFacts),
     /// It has a condition, which may be expensive, or settles a delivery.
-    Unstaged(ReadAppend),
+    Unstaged(Box<ReadAppend>),
 }
 
 impl Stager {
@@ -242,7 +242,7 @@ impl Stager {
     ) -> Result<LongBody, Box<Problem>> {
         let read = sent.read(&self.log, self.kept, done)?;
         if read.append.condition.is_some() || read.settles.is_some() {
-            return Ok(LongBody::Unstaged(read));
+            return Ok(LongBody::Unstaged(Box::new(read)));
         }
         let gist = self.gist(&read.append);
         self.stage_or_refuse(read.append, read.done, work);
