@@ -183,6 +183,28 @@ fn what_an_append_settled_does_not_come_again_after_a_crash() {
     assert_eq!(rest, [5, 6]);
 }
 
+/// The checkpoint says that the log was scanned up to the middle of a run. What is before is looked
+/// up when its key is, and what is behind when the log is scanned on.
+#[test]
+fn a_run_does_not_come_again_of_which_a_checkpoint_knows_a_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_in(dir.path(), &[]);
+    let mut client = server.client();
+    add(&mut client, "k:a", 1..=2);
+    define(&mut client, &json!({"run": 3}));
+    let (mut one, mut two) = (Worker::new(&server, "one"), Worker::new(&server, "two"));
+    let first = one.take().remove(0);
+    one.take_and(&json!({"want": 0, "durable": true}));
+    add(&mut client, "k:a", 3..=3);
+    assert_eq!(two.take(), [], "3 is scanned");
+    one.append(&first, "1").expect(200);
+    let run = one.take().remove(0);
+    assert_eq!(run.numbers, [2, 3]);
+    one.append(&run, "2 and 3").expect(200);
+    let server = restarted(server);
+    assert_eq!(Worker::new(&server, "again").take(), []);
+}
+
 #[test]
 fn a_part_that_was_settled_before_is_not_in_the_append() {
     let dir = tempfile::tempdir().unwrap();

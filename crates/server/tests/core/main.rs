@@ -13,6 +13,7 @@ mod chromium;
 mod conditions;
 mod consistency;
 mod console;
+mod consumer_histories;
 mod consumer_settling;
 mod consumers;
 mod cors;

@@ -7,7 +7,6 @@
 use super::definition::ConsumerDefinition;
 use super::fence::{DeliveryFence, StateFence};
 use super::scan::Scanner;
-use super::settled_since::SettledRuns;
 use super::stored::{self, ParkedEvent, StoredConsumer};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -45,8 +44,6 @@ pub(crate) struct OpenConsumer {
     pub(super) news: Notify,
     /// Pulls that wait for events.
     pub(super) waiting: AtomicUsize,
-    /// What was found of settlements that the checkpoints do not know of.
-    pub(super) settled_runs: Mutex<SettledRuns>,
     /// How far the checkpoints are.
     saved: watch::Sender<SaveProgress>,
     /// Bytes of events delivered, and of checkpoints.
@@ -140,7 +137,6 @@ impl OpenConsumer {
             state: Mutex::new(state),
             news: Notify::new(),
             waiting: AtomicUsize::new(0),
-            settled_runs: Mutex::default(),
             saved: watch::Sender::default(),
             delivered_bytes: AtomicU64::new(0),
             checkpoint_bytes: AtomicU64::new(0),

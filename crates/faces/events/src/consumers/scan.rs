@@ -62,6 +62,7 @@ pub(super) struct Scanner {
     cost: Cost,
     /// With what was scanned up to its position. None: to be made again.
     subscription: Option<(Subscription, ScanFrom)>,
+    settled: SettledSince,
 }
 
 impl Scanner {
@@ -70,6 +71,7 @@ impl Scanner {
             query: CompiledQuery::shared(query),
             cost: Cost::of_terms(query.term_count()),
             subscription: None,
+            settled: SettledSince::default(),
         }
     }
 
@@ -119,10 +121,11 @@ impl Scanner {
             _ => consumer.log.subscribe(consumer.definition.query.clone(), from.after),
         };
         let recovery = consumer.with(|state, _| state.recovery())?;
+        self.settled.begin(consumer, from.generation, recovery);
         let task = ScanTask {
             subscription,
             order: consumer.definition.terms.key.clone(),
-            settled: SettledSince::of(consumer, from.generation, recovery),
+            settled: self.settled.clone(),
             events: Vec::new(),
             most: most.min(SCAN_EVENTS),
             is_at_end: false,
@@ -148,7 +151,7 @@ impl Scanner {
         wanted: Vec<LookUp>,
     ) -> Result<(), Interrupted> {
         let recovery = consumer.with(|state, _| state.recovery())?;
-        let settled = SettledSince::of(consumer, wanted[0].generation, recovery);
+        self.settled.begin(consumer, wanted[0].generation, recovery);
         let task = LookUpTask {
             consumer: Arc::clone(consumer),
             snapshot: consumer.log.snapshot(),
@@ -156,7 +159,7 @@ impl Scanner {
             wanted: wanted.into(),
             current: None,
             events: Vec::new(),
-            settled,
+            settled: self.settled.clone(),
             found: Vec::new(),
         };
         let found = self.run(job, task).await?.found;

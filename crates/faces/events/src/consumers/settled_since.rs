@@ -3,18 +3,16 @@
 use super::open::OpenConsumer;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_consumers::Recovery;
 use wellspring_log::{ReadError, RecordView, SERVER_KEYS, Snapshot, Work};
 use wellspring_types::Position;
 
-/// Events that one append has settled, the last one known of each key: from the first position to
-/// the last. A delivery of several events has events of one key alone, all of that key in between.
-pub(super) type SettledRuns = HashMap<Box<str>, RangeInclusive<Position>>;
-
-/// The part of the log in which settlements are looked for; none: there are no more.
+/// The part of the log in which settlements are looked for. Clones share what they have found: a
+/// run may begin where its key is looked up, and end behind where the log was scanned.
+#[derive(Clone, Default)]
 pub(super) struct SettledSince {
-    search: Option<Search>,
+    search: Option<Arc<Search>>,
 }
 
 struct Search {
@@ -22,23 +20,32 @@ struct Search {
     generation: u64,
     recovery: Recovery,
     snapshot: Snapshot,
+    /// By key: the last run that was found, from its first event to its last.
+    runs: Mutex<HashMap<Box<str>, RangeInclusive<Position>>>,
 }
 
 impl SettledSince {
-    /// For reads of a consumer, as long as it recovers.
-    pub(super) fn of(
+    /// Searches on as long as the consumer recovers.
+    pub(super) fn begin(
+        &mut self,
         consumer: &Arc<OpenConsumer>,
         generation: u64,
         recovery: Option<Recovery>,
-    ) -> SettledSince {
-        if recovery.is_none() {
-            *lock(&consumer.settled_runs) = SettledRuns::new();
-        }
-        let search = recovery.map(|recovery| {
+    ) {
+        let Some(recovery) = recovery else {
+            self.search = None;
+            return;
+        };
+        let goes_on = self
+            .search
+            .as_ref()
+            .is_some_and(|search| (search.generation, search.recovery) == (generation, recovery));
+        if !goes_on {
+            let consumer = Arc::clone(consumer);
             let snapshot = consumer.log.snapshot().up_to(recovery.up_to);
-            Search { consumer: Arc::clone(consumer), generation, recovery, snapshot }
-        });
-        SettledSince { search }
+            let runs = Mutex::default();
+            self.search = Some(Arc::new(Search { consumer, generation, recovery, snapshot, runs }));
+        }
     }
 
     /// Whether an event of a consumer is settled. Of a key, events come in order.
@@ -55,8 +62,10 @@ impl SettledSince {
         if position > search.recovery.up_to {
             return Ok(false);
         }
+        let runs = || search.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A delivery of several events has events of one key alone.
         if let [key] = keys
-            && search.runs().get(key).is_some_and(|run| run.contains(&position))
+            && runs().get(key).is_some_and(|run| run.contains(&position))
         {
             return Ok(true);
         }
@@ -65,22 +74,14 @@ impl SettledSince {
         let after = search.recovery.after;
         let found = search.snapshot.request_with_key_after(&key, after, &mut work)?;
         let Some(found) = found else { return Ok(false) };
-        if let [key] = keys {
-            search.runs().insert(key.clone(), position..=settled_up_to(&found.digest));
+        let run = position..=settled_up_to(&found.digest);
+        if let [key] = keys
+            && run.end() > run.start()
+        {
+            runs().insert(key.clone(), run);
         }
         Ok(true)
     }
-}
-
-impl Search {
-    /// What is known of all reads: one that was given up half-way does not begin anew.
-    fn runs(&self) -> MutexGuard<'_, SettledRuns> {
-        lock(&self.consumer.settled_runs)
-    }
-}
-
-fn lock(runs: &Mutex<SettledRuns>) -> MutexGuard<'_, SettledRuns> {
-    runs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The request key of the append that settles the delivery whose first event has this effect key.
