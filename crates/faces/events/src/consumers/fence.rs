@@ -99,3 +99,7 @@ impl fmt::Debug for DeliveryFence {
         f.debug_struct("DeliveryFence").field("delivery", &self.delivery).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "fence_tests.rs"]
+mod tests;
