@@ -373,9 +373,16 @@ func settling() float64 {
 	workers := make([]*worker, clients)
 	for i := range workers {
 		workers[i] = &worker{log: log, name: fmt.Sprintf("w%d", i)}
-		if got := workers[i].next(each, 1000); got != each {
-			must(fmt.Errorf("%d of %d", got, each))
+		// An answer has as many deliveries as fit; what a worker has from before it goes on to hold.
+		var held []string
+		for len(held) < each {
+			if workers[i].next(each-len(held), 1000) == 0 {
+				must(fmt.Errorf("%d of %d", len(held), each))
+			}
+			held = append(held, workers[i].held...)
+			workers[i].held = nil
 		}
+		workers[i].held = held
 	}
 	var count atomic.Int64
 	begun := time.Now()
