@@ -52,6 +52,9 @@ class Consumers(unittest.TestCase):
     def test_events_under_effect_keys_are_there_once_and_in_order_through_kills(self) -> None:
         self.work_through_kills("keyed")
 
+    def test_events_that_settle_are_there_once_and_in_order_through_kills(self) -> None:
+        self.work_through_kills("settles")
+
     def work_through_kills(self, how: str) -> None:
         """Kills workers and the server; the handler's events are there once for each event."""
         with RealServer() as server, contextlib.ExitStack() as ends:

@@ -67,6 +67,10 @@ test("events under effect keys are there once and in order through kills", async
   await workThroughKills(t, false);
 });
 
+test("events that settle are there once and in order through kills", async (t) => {
+  await workThroughKills(t, true);
+});
+
 test("what fails comes again and what parks waits", async () => {
   const log = await freshLog();
   await assert.rejects(log.worker("mailer", report).run(), NotFound);
