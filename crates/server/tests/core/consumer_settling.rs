@@ -3,6 +3,7 @@
 
 use crate::client::{Answer, Client};
 use crate::closed::Closed;
+use crate::disk::copy_folder;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -54,6 +55,13 @@ impl Worker {
     fn result(&self, taken: &TakenDelivery, content: &str) -> Value {
         let events = json!([{"type": "Result", "tags": ["r"], "data": content}]);
         json!({"events": events, "settles": self.settles(taken)})
+    }
+
+    /// Appends to the log `other` what settles a delivery of a consumer of this log.
+    fn append_elsewhere(&mut self, taken: &TakenDelivery, content: &str, log: &str) -> Answer {
+        let mut body = self.result(taken, content);
+        body["settles"]["log"] = log.into();
+        self.client.post("/v1/logs/other/append", &body).unwrap()
     }
 
     fn append(&mut self, taken: &TakenDelivery, content: &str) -> Answer {
@@ -234,30 +242,25 @@ fn a_delivery_can_be_settled_by_an_append_to_another_log() {
     client.call("PUT", "/v1/logs/other", &[], b"").unwrap().expect(201);
     let mut worker = Worker::new(&server, "w");
     let one = worker.take().remove(0);
-    let there = |worker: &mut Worker, taken: &TakenDelivery, content: &str, log: &str| {
-        let mut body = worker.result(taken, content);
-        body["settles"]["log"] = log.into();
-        worker.client.post("/v1/logs/other/append", &body).unwrap()
-    };
-    let missing = there(&mut worker, &one, "1", "other").problem(404);
+    let missing = worker.append_elsewhere(&one, "1", "other").problem(404);
     assert_eq!(missing["type"], "/problems/consumer-not-found");
-    let missing = there(&mut worker, &one, "1", "nowhere").problem(404);
+    let missing = worker.append_elsewhere(&one, "1", "nowhere").problem(404);
     assert_eq!(
         (&missing["type"], &missing["field"]),
         (&json!("/problems/log-not-found"), &json!("settles.log"))
     );
-    assert_eq!(there(&mut worker, &one, "1", "main").expect(200)["replayed"], false);
+    assert_eq!(worker.append_elsewhere(&one, "1", "main").expect(200)["replayed"], false);
     assert_eq!(worker.take()[0].numbers, [2]);
     // A crash forgets that 1 is settled; the other log does not.
     let server = restarted(server);
     let mut worker = Worker::new(&server, "w");
     let one = worker.take().remove(0);
     assert_eq!(one.numbers, [1]);
-    let known = there(&mut worker, &one, "1 again", "main").problem(409);
+    let known = worker.append_elsewhere(&one, "1 again", "main").problem(409);
     assert_eq!(known["type"], "/problems/delivery-settled");
     let two = worker.take().remove(0);
     assert_eq!(two.numbers, [2]);
-    assert_eq!(there(&mut worker, &two, "2", "main").expect(200)["replayed"], false);
+    assert_eq!(worker.append_elsewhere(&two, "2", "main").expect(200)["replayed"], false);
     assert_eq!(results(&mut server.client(), "other"), ["1", "2"]);
     // The name of the same log may be given.
     add(&mut server.client(), "k:a", 3..=3);
@@ -266,6 +269,31 @@ fn a_delivery_can_be_settled_by_an_append_to_another_log() {
     body["settles"]["log"] = "main".into();
     worker.client.post("/v1/append", &body).unwrap().expect(200);
     assert!(worker.take().is_empty());
+}
+
+/// The consumer's log is put back, and that of the results is not. Where an event was that they
+/// know is another one then.
+#[test]
+fn another_event_at_the_position_of_a_settled_one_is_not_taken_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, kept) = (dir.path().join("logs/main"), dir.path().join("kept"));
+    let mut server = Server::start_in(dir.path(), &[]);
+    define(&mut server.client(), &json!({}));
+    server.client().call("PUT", "/v1/logs/other", &[], b"").unwrap().expect(201);
+    assert!(server.terminate().success());
+    copy_folder(&log, &kept);
+    for number in 1..=2 {
+        let server = Server::start_in(dir.path(), &[]);
+        add(&mut server.client(), "k:a", [number]);
+        let mut worker = Worker::new(&server, "w");
+        let taken = worker.take().remove(0);
+        assert_eq!(taken.numbers, [number]);
+        let settled = worker.append_elsewhere(&taken, &number.to_string(), "main").expect(200);
+        assert_eq!((&settled["first"], &settled["replayed"]), (&json!(number), &json!(false)));
+        server.kill();
+        std::fs::remove_dir_all(&log).unwrap();
+        copy_folder(&kept, &log);
+    }
 }
 
 /// Another log has no place that a restart searches: which events a run had is not found again.
