@@ -123,8 +123,8 @@ impl Scanner {
         let recovery = consumer.with(|state, _| state.recovery())?;
         self.settled.begin(consumer, from.generation, recovery);
         let task = ScanTask {
+            consumer: Arc::clone(consumer),
             subscription,
-            order: consumer.definition.terms.key.clone(),
             settled: self.settled.clone(),
             events: Vec::new(),
             most: most.min(SCAN_EVENTS),
@@ -183,8 +183,8 @@ impl Scanner {
 
 /// A scan in progress.
 struct ScanTask {
+    consumer: Arc<OpenConsumer>,
     subscription: Subscription,
-    order: OrderKey,
     settled: SettledSince,
     events: Vec<FoundEvent>,
     most: usize,
@@ -209,8 +209,8 @@ impl Task for ScanTask {
             if is_of_consumers(record.event_type()) {
                 continue;
             }
-            let event = FoundEvent::of(&record, &self.order);
-            if !self.settled.has(&record, &event.keys)? {
+            let event = FoundEvent::of(&record, &self.consumer.definition.terms.key);
+            if !self.settled.has(&self.consumer, &record, &event.keys)? {
                 self.events.push(event);
             }
         }
@@ -289,7 +289,7 @@ impl LookUpTask {
                 continue;
             }
             let event = FoundEvent::of(&record, order);
-            if !self.settled.has(&record, &event.keys)? {
+            if !self.settled.has(&self.consumer, &record, &event.keys)? {
                 self.events.push(event);
             }
         }

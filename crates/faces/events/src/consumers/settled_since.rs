@@ -15,8 +15,8 @@ pub(super) struct SettledSince {
     search: Option<Arc<Search>>,
 }
 
+/// It does not hold the consumer, whose scanner holds it.
 struct Search {
-    consumer: Arc<OpenConsumer>,
     generation: u64,
     recovery: Recovery,
     snapshot: Snapshot,
@@ -28,7 +28,7 @@ impl SettledSince {
     /// Searches on as long as the consumer recovers.
     pub(super) fn begin(
         &mut self,
-        consumer: &Arc<OpenConsumer>,
+        consumer: &OpenConsumer,
         generation: u64,
         recovery: Option<Recovery>,
     ) {
@@ -41,19 +41,19 @@ impl SettledSince {
             .as_ref()
             .is_some_and(|search| (search.generation, search.recovery) == (generation, recovery));
         if !goes_on {
-            let consumer = Arc::clone(consumer);
             let snapshot = consumer.log.snapshot().up_to(recovery.up_to);
             let runs = Mutex::default();
-            self.search = Some(Arc::new(Search { consumer, generation, recovery, snapshot, runs }));
+            self.search = Some(Arc::new(Search { generation, recovery, snapshot, runs }));
         }
     }
 
-    /// Whether an event of a consumer is settled. Of a key, events come in order.
+    /// Whether an event of the consumer is settled. Of a key, events come in order.
     ///
     /// # Errors
     /// [`ReadError`].
     pub(super) fn has(
         &self,
+        consumer: &OpenConsumer,
         record: &RecordView<'_>,
         keys: &[Box<str>],
     ) -> Result<bool, ReadError> {
@@ -69,7 +69,7 @@ impl SettledSince {
         {
             return Ok(true);
         }
-        let key = request_key(&search.consumer.effect_key(search.generation, record));
+        let key = request_key(&consumer.effect_key(search.generation, record));
         let mut work = Work::unbounded();
         let after = search.recovery.after;
         let found = search.snapshot.request_with_key_after(&key, after, &mut work)?;
