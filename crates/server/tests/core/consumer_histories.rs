@@ -22,12 +22,12 @@ const ACKNOWLEDGED_OF: u64 = 5;
 
 /// Which events ask for a result.
 fn has_result(number: u64) -> bool {
-    number % ACKNOWLEDGED_OF != 0
+    !number.is_multiple_of(ACKNOWLEDGED_OF)
 }
 
 /// Where results go, and how many events a delivery may have.
 #[derive(Clone, Copy)]
-struct Course {
+struct HistoryTerms {
     results: &'static str,
     run: u64,
 }
@@ -68,7 +68,7 @@ fn produce(address: SocketAddr, cycle: u64) -> io::Result<()> {
 struct Worker {
     address: SocketAddr,
     client: Client,
-    course: Course,
+    terms: HistoryTerms,
     name: String,
     turn: u64,
     coins: Coins,
@@ -90,9 +90,14 @@ struct TakenDelivery {
 }
 
 impl Worker {
-    fn start(address: SocketAddr, course: Course, name: String, seed: u64) -> io::Result<Worker> {
+    fn start(
+        address: SocketAddr,
+        terms: HistoryTerms,
+        name: String,
+        seed: u64,
+    ) -> io::Result<Worker> {
         let client = Client::connect(address)?;
-        Ok(Worker { address, client, course, name, turn: 0, coins: Coins(seed) })
+        Ok(Worker { address, client, terms, name, turn: 0, coins: Coins(seed) })
     }
 
     /// Works until it crashes, or until nothing is left to do if it is `careful`. Returns how many
@@ -184,7 +189,7 @@ impl Worker {
             // Another attempt of the same worker is on its way.
             let mut other = Client::connect(self.address)?;
             let text = self.result(delivery, of, attempt + 1).to_string();
-            let path = format!("/v1/logs/{}/append", self.course.results);
+            let path = format!("/v1/logs/{}/append", self.terms.results);
             let length = text.len();
             let head = "Host: test\r\nContent-Type: application/json";
             let request =
@@ -204,7 +209,7 @@ impl Worker {
     }
 
     fn post(&mut self, body: &Value) -> io::Result<Answer> {
-        let answer = self.client.post(&format!("/v1/logs/{}/append", self.course.results), body)?;
+        let answer = self.client.post(&format!("/v1/logs/{}/append", self.terms.results), body)?;
         if answer.status != 200 {
             let problem = answer.problem(409);
             let slug = problem["type"].as_str().unwrap().strip_prefix("/problems/").unwrap();
@@ -225,7 +230,7 @@ fn events(client: &mut Client, log: &str, event_type: &str) -> Vec<Value> {
 }
 
 /// By key: positions of events that ask for a result, and those that results name, in order.
-fn judged(client: &mut Client, course: Course) -> BTreeMap<String, (Vec<u64>, Vec<u64>)> {
+fn judged(client: &mut Client, terms: HistoryTerms) -> BTreeMap<String, (Vec<u64>, Vec<u64>)> {
     let mut keys: BTreeMap<String, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
     let key = |event: &Value| event["tags"][0].as_str().unwrap().to_owned();
     for event in events(client, "main", "T") {
@@ -233,16 +238,16 @@ fn judged(client: &mut Client, course: Course) -> BTreeMap<String, (Vec<u64>, Ve
             keys.entry(key(&event)).or_default().0.push(event["position"].as_u64().unwrap());
         }
     }
-    for result in events(client, course.results, "Result") {
+    for result in events(client, terms.results, "Result") {
         let of = result["data"]["of"].as_array().unwrap().iter();
         keys.entry(key(&result)).or_default().1.extend(of.map(|of| of.as_u64().unwrap()));
     }
     keys
 }
 
-fn cycle(dir: &Path, course: Course, cycle: u64) -> u64 {
+fn cycle(dir: &Path, terms: HistoryTerms, cycle: u64) -> u64 {
     let server = Server::start_in(dir, &[]);
-    for (key, (events, results)) in judged(&mut server.client(), course) {
+    for (key, (events, results)) in judged(&mut server.client(), terms) {
         assert!(events.starts_with(&results), "{key}: {results:?} are no prefix of {events:?}");
     }
     let address = server.address;
@@ -253,7 +258,7 @@ fn cycle(dir: &Path, course: Course, cycle: u64) -> u64 {
             for life in 0.. {
                 let name = format!("{cycle}-{worker}-{life}");
                 let seed = cycle << 20 | (worker as u64) << 10 | life;
-                let begun = Worker::start(address, course, name, seed);
+                let begun = Worker::start(address, terms, name, seed);
                 let Ok(more) = begun.and_then(|mut worker| worker.work(false)) else { break };
                 settled += more;
             }
@@ -267,25 +272,25 @@ fn cycle(dir: &Path, course: Course, cycle: u64) -> u64 {
     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
 }
 
-fn run(course: Course) {
+fn run(terms: HistoryTerms) {
     let cycles = std::env::var("WELLSPRING_TEST_CRASH_CYCLES");
     let cycles = cycles.map_or(12, |text| text.parse().expect("a number of cycles"));
     let dir = crate::disk::on_disk();
     let server = Server::start_in(dir.path(), &[]);
     let mut client = server.client();
     let headers = [("Content-Type", "application/json")];
-    let path = format!("/v1/logs/{}", course.results);
+    let path = format!("/v1/logs/{}", terms.results);
     client.call("PUT", &path, &[], b"").unwrap();
-    let terms = json!({"query": {"items": [{"types": ["T"]}]}, "key": {"tag": "k"},
-        "run": course.run, "hold_ms": HOLD_MS, "max_tries": 255, "backoff_ms": [0, 0]});
-    let terms = terms.to_string();
-    client.call("PUT", "/v1/consumers/c", &headers, terms.as_bytes()).unwrap().expect(201);
+    let definition = json!({"query": {"items": [{"types": ["T"]}]}, "key": {"tag": "k"},
+        "run": terms.run, "hold_ms": HOLD_MS, "max_tries": 255, "backoff_ms": [0, 0]});
+    let definition = definition.to_string();
+    client.call("PUT", "/v1/consumers/c", &headers, definition.as_bytes()).unwrap().expect(201);
     server.kill();
-    let settled: u64 = (0..cycles).map(|number| cycle(dir.path(), course, number)).sum();
+    let settled: u64 = (0..cycles).map(|number| cycle(dir.path(), terms, number)).sum();
     let server = Server::start_in(dir.path(), &[]);
-    let mut last = Worker::start(server.address, course, "last".to_owned(), 1).unwrap();
+    let mut last = Worker::start(server.address, terms, "last".to_owned(), 1).unwrap();
     let rest = last.work(true).unwrap();
-    for (key, (events, results)) in judged(&mut server.client(), course) {
+    for (key, (events, results)) in judged(&mut server.client(), terms) {
         assert_eq!(results, events, "{key}");
     }
     let status = server.client().get("/v1/consumers/c").unwrap().expect(200);
@@ -295,10 +300,10 @@ fn run(course: Course) {
 
 #[test]
 fn of_each_event_there_is_one_result_in_the_order_of_its_key() {
-    run(Course { results: "main", run: 4 });
+    run(HistoryTerms { results: "main", run: 4 });
 }
 
 #[test]
 fn the_same_in_another_log() {
-    run(Course { results: "results", run: 1 });
+    run(HistoryTerms { results: "results", run: 1 });
 }

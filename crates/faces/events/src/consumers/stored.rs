@@ -1,9 +1,9 @@
 //! The events of consumers in the log that they consume, and the way back from them.
 //!
 //! All have the tag `consumer:NAME`. A definition and the first checkpoint are one append. A full
-//! checkpoint is as many events as its keys need, numbered (`"part":[i,n,set]`); only with all parts
-//! of its set does it count, and deltas follow it. So the last definition, and the checkpoints back to
-//! the last full one, are all that a start reads.
+//! checkpoint is as many events as its keys need, numbered (`"part":[i,n,set]`); only with all
+//! parts of its set does it count, and deltas follow it. So the last definition, and the
+//! checkpoints back to the last full one, are all that a start reads.
 
 use super::definition::{ConsumerDefinition, push_definition, read_definition};
 use serde::{Deserialize, Serialize};
