@@ -15,7 +15,7 @@ const DEFAULT_LOG: &str = "main";
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
     /// Name of the log
-    #[arg(long, default_value = DEFAULT_LOG)]
+    #[arg(long, default_value = DEFAULT_LOG, global = true)]
     pub(crate) log: String,
     // Last: options behind it would stand under its heading.
     #[command(flatten)]

@@ -90,6 +90,8 @@ pub struct Consumer {
     pub(crate) unsaved: Unsaved,
     pub(crate) recovery: Option<Recovery>,
     pub(crate) counters: Counters,
+    /// Events to be parked whose last delivery expired, with its worker.
+    pub(crate) parked_by_expiry: Vec<(Position, Box<str>)>,
 }
 
 impl Consumer {
@@ -115,6 +117,7 @@ impl Consumer {
             unsaved: Unsaved { is_urgent: true, ..Unsaved::default() },
             recovery: None,
             counters: Counters::default(),
+            parked_by_expiry: Vec::new(),
         }
     }
 
@@ -152,6 +155,12 @@ impl Consumer {
     #[must_use]
     pub fn worker_count(&self) -> usize {
         self.workers.len()
+    }
+
+    /// Makes room for another worker: forgets the one that was silent for longest of those that
+    /// hold nothing. Returns whether there was one.
+    pub fn forget_idle_worker(&mut self) -> bool {
+        self.workers.forget_idle()
     }
 
     /// Whether a worker has given a sign lately.

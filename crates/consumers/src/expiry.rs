@@ -2,6 +2,7 @@
 
 use crate::consumer::Consumer;
 use crate::plants::{Plant, planted};
+use wellspring_types::Position;
 
 impl Consumer {
     /// Takes deliveries from workers that were silent or held them for too long, and lines up the
@@ -31,14 +32,23 @@ impl Consumer {
         usize::try_from(self.counters.expired - before).expect("deliveries are in memory")
     }
 
+    /// The events that are to be parked since this was last asked, as their deliveries expired: no
+    /// worker has told a reason. Each with the worker that had it.
+    pub fn take_parked_by_expiry(&mut self) -> Vec<(Position, Box<str>)> {
+        std::mem::take(&mut self.parked_by_expiry)
+    }
+
     /// Takes a delivery from its worker, unless an append that settles it is staged.
     fn lose(&mut self, number: u64) {
         if self.deliveries[&number].staged > 0 && !planted(Plant::ExpiresStaged) {
             return;
         }
+        let worker = self.workers.get(self.deliveries[&number].worker).name.clone();
         let key = self.end_delivery(number);
         self.counters.expired += 1;
-        self.try_again(key, None);
+        if let Some(position) = self.try_again(key, None) {
+            self.parked_by_expiry.push((position, worker));
+        }
     }
 
     /// After an append whose outcome is known: a worker that was silent meanwhile loses what is

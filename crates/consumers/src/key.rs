@@ -98,6 +98,27 @@ impl Key {
         positions[self.further.len()]
     }
 
+    /// Takes the position of an event that was scanned and has this key alone, if all of the key's
+    /// events before are known, and they are fewer than `most`.
+    pub(crate) fn follow(&mut self, position: Position, most: usize) {
+        if self.state == KeyState::Looking || self.known() >= most {
+            return;
+        }
+        let known = self.positions().last().expect("the next one");
+        if let Ok(distance) = u32::try_from(position - known)
+            && known == self.last
+        {
+            let unused = &self.further[usize::from(self.used)..];
+            self.further = unused.iter().copied().chain([distance]).collect();
+            self.used = 0;
+        }
+    }
+
+    /// How many positions are known.
+    fn known(&self) -> usize {
+        1 + self.further.len() - usize::from(self.used)
+    }
+
     /// The known positions, from `next` on.
     pub(crate) fn positions(&self) -> impl Iterator<Item = Position> + '_ {
         let further = self.further[usize::from(self.used)..].iter();

@@ -131,6 +131,11 @@ impl Consumer {
 
     fn scan(&mut self, event: &KeyedEvent<'_>) {
         let (keys, opened) = self.keys_of(event);
+        if let ([key], None) = (&keys[..], opened) {
+            // So that a run can follow an event that is ready, without a look-up.
+            let most = self.definition.lookup_limit();
+            self.keys[*key].follow(event.position, most);
+        }
         for &key in &keys {
             self.keys[key].last = event.position;
         }

@@ -109,6 +109,16 @@ impl Workers {
         }
     }
 
+    /// Forgets the worker that was silent for longest of those that hold nothing.
+    pub(crate) fn forget_idle(&mut self) -> bool {
+        let holds_nothing = |(_, id): &&(u64, u64)| self.by_id[id].held.is_empty();
+        let Some(&(sign, id)) = self.signs.iter().find(holds_nothing) else { return false };
+        self.signs.remove(&(sign, id));
+        let worker = self.by_id.remove(&id).expect("a known worker");
+        self.ids.remove(&worker.name);
+        true
+    }
+
     /// The earliest last sign of a worker that holds something.
     pub(crate) fn first_sign_of_holder(&self) -> Option<u64> {
         self.signs.iter().find(|(_, id)| !self.by_id[id].held.is_empty()).map(|(sign, _)| *sign)

@@ -114,7 +114,10 @@ struct PutArgs {
     /// Its name: 1 to 63 of a-z, 0-9, _ and -
     name: String,
     /// File with a definition, the JSON object of PUT /v1/consumers/NAME; - is standard input
-    #[arg(conflicts_with_all = ["types", "tags", "key", "from"], required_unless_present_any = ["types", "tags"])]
+    #[arg(
+        conflicts_with_all = ["types", "tags", "key", "from", "max_tries", "on_failure"],
+        required_unless_present_any = ["types", "tags"]
+    )]
     file: Option<PathBuf>,
     /// Events of this type; repeatable: any of the types
     #[arg(long = "type", value_name = "TYPE")]
@@ -128,17 +131,24 @@ struct PutArgs {
     /// beginning (default), now, the position to start after, or a time (RFC 3339)
     #[arg(long, value_name = "WHERE", value_parser = start)]
     from: Option<Value>,
+    /// Deliveries of an event before it is parked [default: 8]
+    #[arg(long, value_name = "N")]
+    max_tries: Option<u8>,
+    /// What follows the last one [default: park-key]
+    #[arg(long, value_name = "RULE", value_parser = ["park-key", "park-event", "stop"])]
+    on_failure: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["all", "keys", "positions"]))]
 struct ParkedArgs {
     /// Its name
     name: String,
     /// All that are parked
-    #[arg(long, conflicts_with_all = ["keys", "positions"], required_unless_present_any = ["keys", "positions"])]
+    #[arg(long)]
     all: bool,
     /// The event of this key; repeatable
-    #[arg(long = "key", value_name = "KEY", conflicts_with = "positions")]
+    #[arg(long = "key", value_name = "KEY")]
     keys: Vec<String>,
     /// The event at this position; repeatable
     #[arg(long = "position", value_name = "POSITION")]
@@ -317,8 +327,9 @@ impl Asker<'_> {
         };
         let name = &put.name;
         let answer = self.ask(name, "PUT", "", Some(&definition))?;
-        let done = if answer.head.status == 201 { "Defined" } else { "Changed" };
-        say(&format!("{done} consumer {name}; see `wellspring consumer status {name}`."))
+        let done = if answer.head.status == 201 { "Defined" } else { "Kept or changed" };
+        let flags = self.target.flags();
+        say(&format!("{done} consumer {name}; see `wellspring consumer status {name}{flags}`."))
     }
 }
 
@@ -353,6 +364,12 @@ impl PutArgs {
         }
         if let Some(from) = &self.from {
             definition["from"] = from.clone();
+        }
+        if let Some(max_tries) = self.max_tries {
+            definition["max_tries"] = json!(max_tries);
+        }
+        if let Some(on_failure) = &self.on_failure {
+            definition["on_failure"] = json!(on_failure);
         }
         definition
     }

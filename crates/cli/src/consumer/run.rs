@@ -50,7 +50,7 @@ pub(super) struct RunArgs {
     /// Append what the program prints, and settle, as one
     #[arg(long)]
     append: bool,
-    /// End when nothing is left to deliver
+    /// End when nothing can be delivered now; what is tried again later is left
     #[arg(long)]
     until_idle: bool,
     /// The program and its arguments
@@ -318,6 +318,7 @@ impl Worker<'_> {
             Some(PARKS) => Outcome::Parked(ran.reason()),
             _ => Outcome::Failed(ran.reason()),
         })
+        .inspect(|outcome| say_failure(delivery, outcome))
     }
 
     fn command(&self, delivery: &Delivery<'_>) -> Result<Command, Failure> {
@@ -395,6 +396,15 @@ struct Settles<'a> {
     consumer: &'a str,
     worker: &'a str,
     delivery: &'a str,
+}
+
+/// Tells which event failed: what the program said of it does not.
+fn say_failure(delivery: &Delivery<'_>, outcome: &Outcome) {
+    let (Outcome::Failed(reason) | Outcome::Parked(reason)) = outcome else { return };
+    let first = delivery.events.first().map_or("null", |event| event.get());
+    let position = serde_json::from_str::<EventName<'_>>(first).map_or(0, |name| name.position);
+    let next = if matches!(outcome, Outcome::Parked(_)) { "parked" } else { "tried again" };
+    eprintln!("wellspring: position {position}, try {}: {reason}; {next}", delivery.tries);
 }
 
 /// Whether the same request may succeed later.

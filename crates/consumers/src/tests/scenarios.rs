@@ -138,23 +138,21 @@ fn an_event_of_several_keys_waits_for_all_of_them() {
 #[test]
 fn what_an_earlier_append_has_settled_of_a_run_is_settled_and_the_rest_comes_again() {
     let run = Definition { run: 3, ..definition() };
-    let mut story = Story::new(run, &["a", "a", "a", "a"]);
-    let first = story.take(1, 0);
-    story.consumer.settle("w", first[0].id, None).expect("held");
+    let mut story = Story::new(run, &["a", "a", "a"]);
     let run = story.take(1, 0).remove(0);
-    assert_eq!(run.positions, [2, 3, 4]);
-    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![2, 3, 4]));
+    assert_eq!(run.positions, [1, 2, 3]);
+    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![1, 2, 3]));
     assert_eq!(story.consumer.peek_held("another", run.id), None);
     story.consumer.begin_settling("w", run.id, None, 0).expect("held");
-    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![2, 3, 4]), "also while staged");
+    assert_eq!(story.consumer.peek_held("w", run.id), Some(vec![1, 2, 3]), "also while staged");
     story.consumer.set_back(run.id);
-    story.consumer.settle_found("w", run.id, 3).expect("held");
+    story.consumer.settle_found("w", run.id, 2).expect("held");
     assert_eq!(story.consumer.peek_held("w", run.id), None);
     let rest = story.take(1, 0).remove(0);
-    assert_eq!((&*rest.positions, rest.tries), (&[4][..], 1));
-    story.consumer.settle_found("w", rest.id, 3).expect("held");
+    assert_eq!((&*rest.positions, rest.tries), (&[3][..], 1));
+    story.consumer.settle_found("w", rest.id, 2).expect("held");
     let rest = story.take(1, 0).remove(0);
-    assert_eq!((&*rest.positions, rest.tries), (&[4][..], 1), "nothing of it was settled");
+    assert_eq!((&*rest.positions, rest.tries), (&[3][..], 1), "nothing of it was settled");
     story.consumer.settle_found("w", rest.id, 9).expect("held");
     assert_eq!(story.consumer.open_key_count(), 0);
 }
@@ -162,18 +160,16 @@ fn what_an_earlier_append_has_settled_of_a_run_is_settled_and_the_rest_comes_aga
 #[test]
 fn a_run_is_of_one_key_and_settles_in_parts() {
     let run = Definition { run: 3, ..definition() };
-    let mut story = Story::new(run, &["a", "a", "a", "a", "a b", "a"]);
-    let first = story.take(1, 0);
-    story.consumer.settle("w", first[0].id, None).expect("held");
+    let mut story = Story::new(run, &["a", "a", "a", "a b", "a"]);
     let run = story.take(1, 0).remove(0);
-    assert_eq!(run.positions, [2, 3, 4]);
+    assert_eq!(run.positions, [1, 2, 3], "as far as they were scanned");
     assert_eq!(story.consumer.settle("w", run.id, Some(9)), Err(DeliveryRefusal::NotInDelivery));
-    story.consumer.settle("w", run.id, Some(2)).expect("held");
+    story.consumer.settle("w", run.id, Some(1)).expect("held");
     story.consumer.give_back("w", run.id).expect("the rest is held");
     let run = story.take(1, 0).remove(0);
-    assert_eq!((&run.positions[..], run.tries), (&[3, 4][..], 1));
+    assert_eq!((&run.positions[..], run.tries), (&[2, 3][..], 1));
     story.consumer.settle("w", run.id, None).expect("held");
-    assert_eq!(story.positions(1, 0), [5], "an event of two keys is alone");
+    assert_eq!(story.positions(1, 0), [4], "an event of two keys is alone");
 }
 
 #[test]
@@ -307,4 +303,26 @@ fn the_values_of_a_tag_are_the_keys() {
     assert_eq!(key.values(tags), ["1", "2"]);
     assert_eq!(OrderKey::All.values(tags), [""]);
     assert_eq!(OrderKey::None.values(tags), [""; 0]);
+}
+
+#[test]
+fn an_event_whose_workers_die_is_parked_and_told_with_its_worker() {
+    let mut story = Story::new(Definition { max_tries: 1, ..definition() }, &["a"]);
+    story.take(1, 0);
+    assert_eq!(story.consumer.take_parked_by_expiry(), []);
+    story.consumer.expire(1_000_000);
+    assert_eq!(story.consumer.take_parked_by_expiry(), [(1, "w".into())]);
+    assert_eq!(story.consumer.take_parked_by_expiry(), []);
+}
+
+#[test]
+fn the_worker_that_was_silent_for_longest_and_holds_nothing_makes_room() {
+    let mut story = Story::new(definition(), &["a"]);
+    story.take(1, 0);
+    story.consumer.begin_turn("idle", 1, 1);
+    story.consumer.begin_turn("late", 1, 2);
+    assert!(story.consumer.forget_idle_worker());
+    assert!(story.consumer.knows_worker("w") && !story.consumer.knows_worker("idle"));
+    assert!(story.consumer.forget_idle_worker() && !story.consumer.forget_idle_worker());
+    assert!(story.consumer.knows_worker("w"), "it holds something");
 }

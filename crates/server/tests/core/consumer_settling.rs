@@ -159,22 +159,21 @@ fn what_an_append_settled_does_not_come_again_after_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[]);
     let mut client = server.client();
-    add(&mut client, "k:a", 1..=6);
-    add(&mut client, "k:b", 7..=7);
+    add(&mut client, "k:a", 1..=8);
+    add(&mut client, "k:b", 9..=9);
     define(&mut client, &json!({"run": 3}));
     let mut worker = Worker::new(&server, "w");
-    // Of a key that has just been opened one event is known.
     let taken = worker.take();
-    assert_eq!((&*taken[0].numbers, &*taken[1].numbers), (&[1][..], &[7][..]));
-    worker.append(&taken[0], "1").expect(200);
+    assert_eq!((&*taken[0].numbers, &*taken[1].numbers), (&[1, 2, 3][..], &[9][..]));
+    worker.append(&taken[0], "1 to 3").expect(200);
     let run = worker.take().remove(0);
-    assert_eq!(run.numbers, [2, 3, 4]);
-    worker.append(&run, "2 to 4").expect(200);
-    worker.append(&taken[1], "7").expect(200);
+    assert_eq!(run.numbers, [4, 5, 6]);
+    worker.append(&run, "4 to 6").expect(200);
+    worker.append(&taken[1], "9").expect(200);
     let server = restarted(server);
     // The repeat of an append whose answer was lost.
     let mut worker = Worker::new(&server, "w");
-    assert_eq!(worker.append(&run, "2 to 4").expect(200)["replayed"], true);
+    assert_eq!(worker.append(&run, "4 to 6").expect(200)["replayed"], true);
     let other = worker.append(&run, "other").problem(409);
     assert_eq!(other["type"], "/problems/delivery-settled");
     let mut rest = Vec::new();
@@ -188,7 +187,7 @@ fn what_an_append_settled_does_not_come_again_after_a_crash() {
             rest.extend(taken.numbers);
         }
     }
-    assert_eq!(rest, [5, 6]);
+    assert_eq!(rest, [7, 8]);
 }
 
 /// The checkpoint says that the log was scanned up to the middle of a run. What is before is looked
@@ -198,10 +197,12 @@ fn a_run_does_not_come_again_of_which_a_checkpoint_knows_a_part() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[]);
     let mut client = server.client();
-    add(&mut client, "k:a", 1..=2);
+    add(&mut client, "k:a", 1..=1);
     define(&mut client, &json!({"run": 3}));
     let (mut one, mut two) = (Worker::new(&server, "one"), Worker::new(&server, "two"));
     let first = one.take().remove(0);
+    add(&mut client, "k:a", 2..=2);
+    assert_eq!(two.take(), [], "2 is scanned");
     one.take_and(&json!({"want": 0, "durable": true}));
     add(&mut client, "k:a", 3..=3);
     assert_eq!(two.take(), [], "3 is scanned");
@@ -218,15 +219,14 @@ fn a_part_that_was_settled_before_is_not_in_the_append() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[]);
     let mut client = server.client();
-    add(&mut client, "k:a", 1..=4);
+    add(&mut client, "k:a", 1..=3);
     define(&mut client, &json!({"run": 3}));
     let mut worker = Worker::new(&server, "w");
-    let one = worker.take().remove(0);
-    let run = worker.take_and(&json!({"done": [one.delivery]})).remove(0);
-    assert_eq!(run.numbers, [2, 3, 4]);
-    let part = json!([{"delivery": run.delivery, "upto": 2}]);
+    let run = worker.take().remove(0);
+    assert_eq!(run.numbers, [1, 2, 3]);
+    let part = json!([{"delivery": run.delivery, "upto": 1}]);
     worker.take_and(&json!({"want": 0, "durable": true, "done": part}));
-    worker.append(&run, "3 and 4").expect(200);
+    worker.append(&run, "2 and 3").expect(200);
     let server = restarted(server);
     let mut worker = Worker::new(&server, "w");
     assert_eq!(worker.take(), []);

@@ -127,15 +127,16 @@ fn a_delivery_can_have_several_events_and_be_settled_in_part() {
     }
     define(&mut client, &json!({"key": "all", "run": 4})).expect(201);
     let mut worker = Worker::new(&server, "w");
-    // Of a key that has just been opened one event is known.
-    let first = worker.take(&json!({}));
-    let run = worker.take(&json!({"done": [first[0].0]}));
-    assert_eq!((&*first[0].1, &*run[0].1), (&[1][..], &[2, 3, 4, 5][..]));
+    let run = worker.take(&json!({"want": 1}));
+    assert_eq!(run[0].1, [1, 2, 3, 4]);
     let wrong = worker.next(&json!({"done": [{"delivery": run[0].0, "upto": 9}]}));
     assert_eq!(wrong["refused"][0]["problem"], "not-in-delivery");
-    worker.next(&json!({"done": [{"delivery": run[0].0, "upto": 3}]}));
-    let rest = worker.take(&json!({"failed": [{"delivery": run[0].0, "retry_ms": 0}]}));
-    assert_eq!(rest[0].1, [4, 5, 6, 7]);
+    worker.next(&json!({"done": [{"delivery": run[0].0, "upto": 2}]}));
+    let rest = worker.take(&json!({"failed": [{"delivery": run[0].0, "retry_ms": 0}], "want": 1}));
+    assert_eq!(rest[0].1, [3, 4, 5, 6]);
+    let rest = worker.take(&json!({"done": [rest[0].0], "want": 1}));
+    // Eight positions of a key are known at a time.
+    assert_eq!(rest[0].1, [7, 8]);
 }
 
 #[test]

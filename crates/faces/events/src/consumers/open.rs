@@ -7,6 +7,7 @@
 use super::definition::ConsumerDefinition;
 use super::fence::{DeliveryFence, StateFence};
 use super::scan::Scanner;
+use super::status::shown_worker;
 use super::stored::{self, ParkedEvent, StoredConsumer};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -162,6 +163,11 @@ impl OpenConsumer {
             return Err(Closed);
         }
         let result = act(&mut state.consumer, now_us);
+        for (position, worker) in state.consumer.take_parked_by_expiry() {
+            let worker = shown_worker(&worker);
+            let reason = "its worker was silent for too long, or held it for too long".to_owned();
+            state.reasons.push(ParkedEvent { position, worker, reason });
+        }
         if state.unsaved_since_us.is_none() && state.consumer.has_unsaved() {
             state.unsaved_since_us = Some(now_us);
         }

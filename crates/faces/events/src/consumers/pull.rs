@@ -25,14 +25,11 @@ use wellspring_host::http::work::{Cost, Job};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::json::{document, push_list, push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_log::TooManyWaiters;
 
 /// Largest body, in bytes.
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// Most workers of a consumer.
 pub(crate) const MAX_WORKERS: usize = 1_000;
-/// Most pulls that wait for one consumer.
-const MAX_PULLS: usize = 1 << 16;
 /// Most events that are made ready ahead of the pulls that wait.
 const MAX_AHEAD: usize = 1_024;
 /// How often a consumer that was closed meanwhile is opened again.
@@ -83,12 +80,11 @@ pub(super) fn worker_name(account: impl std::fmt::Display, worker: &str) -> Stri
 struct WaitingPull<'a>(&'a OpenConsumer);
 
 impl<'a> WaitingPull<'a> {
-    fn enter(consumer: &'a OpenConsumer) -> Result<WaitingPull<'a>, TooManyWaiters> {
-        let pull = WaitingPull(consumer);
-        if consumer.waiting.fetch_add(1, Relaxed) >= MAX_PULLS {
-            return Err(TooManyWaiters { limit: MAX_PULLS });
-        }
-        Ok(pull)
+    /// There are as many as workers at most: another call of a worker takes the place of the one
+    /// that waits.
+    fn enter(consumer: &'a OpenConsumer) -> WaitingPull<'a> {
+        consumer.waiting.fetch_add(1, Relaxed);
+        WaitingPull(consumer)
     }
 }
 
@@ -133,9 +129,12 @@ impl Pull<'_> {
     ) -> Result<(Vec<Delivery>, Vec<RefusedItem>), Interrupted> {
         let mut parked = Vec::new();
         let begun = consumer.with(|state, now_us| {
-            if !state.knows_worker(&self.worker) && state.worker_count() >= MAX_WORKERS {
+            if !state.knows_worker(&self.worker)
+                && state.worker_count() >= MAX_WORKERS
+                && !state.forget_idle_worker()
+            {
                 return Err(problem::OVERLOADED
-                    .because(format!("the consumer has {MAX_WORKERS} workers, the maximum"))
+                    .because(format!("{MAX_WORKERS} workers hold deliveries, the maximum"))
                     .limit(MAX_WORKERS as u64));
             }
             let verdict = state.begin_turn(&self.worker, self.turn.turn, now_us);
@@ -203,7 +202,7 @@ impl Pull<'_> {
     ) -> Result<Vec<Delivery>, Interrupted> {
         let clock = &self.host.clock;
         let deadline_us = clock.monotonic_us() + self.turn.wait_ms * 1_000;
-        let _waits = WaitingPull::enter(consumer).map_err(Box::<Problem>::from)?;
+        let _waits = WaitingPull::enter(consumer);
         let mut scanner = None;
         let mut has_waited = false;
         loop {

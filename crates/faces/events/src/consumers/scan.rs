@@ -127,7 +127,8 @@ impl Scanner {
             subscription,
             settled: self.settled.clone(),
             events: Vec::new(),
-            most: most.min(SCAN_EVENTS),
+            // A run is of events that were scanned, so the scan goes on for a while.
+            most: (most * usize::from(consumer.definition.terms.run)).min(SCAN_EVENTS),
             is_at_end: false,
         };
         let task = self.run(job, task).await?;

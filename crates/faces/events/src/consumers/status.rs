@@ -58,7 +58,7 @@ impl OpenKeyDocument {
 }
 
 /// A worker without its account.
-fn shown_worker(name: &str) -> String {
+pub(super) fn shown_worker(name: &str) -> String {
     name.split_once('\0').map_or(name, |(_, worker)| worker).to_owned()
 }
 
