@@ -33,7 +33,7 @@ The program gets the events of a delivery on standard input, each as one line of
 environment WELLSPRING_POSITION, WELLSPRING_TYPE, WELLSPRING_KEY, WELLSPRING_TRIES and \
 WELLSPRING_EFFECT_KEY, an idempotency key that stays the same when the event comes again. Exit code 0 \
 settles the delivery, 65 parks it, any other one has it tried again; the last line of standard error is \
-the reason. While a program runs, its delivery is held.
+the reason. While a program runs, its delivery is held. SIGTERM and Ctrl-C wait for the programs that run.
 
 With --append, the lines that the program prints are events, as `wellspring import` takes them: they are \
 appended, and the delivery is settled, as one. However often the event comes, they are appended once.

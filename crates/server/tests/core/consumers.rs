@@ -206,18 +206,23 @@ fn a_silent_worker_loses_what_it_holds_and_a_sign_of_life_keeps_it() {
     let server = Server::start();
     let mut client = server.client();
     append(&mut client, &[], 1);
-    define(&mut client, &json!({"hold_ms": 1_500})).expect(201);
+    define(&mut client, &json!({"hold_ms": 3_000})).expect(201);
     let (mut one, mut two) = (Worker::new(&server, "one"), Worker::new(&server, "two"));
     let held = one.take(&json!({}));
-    for _ in 0..8 {
+    for _ in 0..12 {
         std::thread::sleep(Duration::from_millis(300));
         let body = json!({"worker": "one"});
         let extended = client.post("/v1/consumers/c/extend", &body).unwrap().expect(200);
-        assert_eq!(extended["held"], 1, "a machine that sleeps for 1.5 s fails this");
+        assert_eq!(extended["held"], 1, "a machine that sleeps for 2.7 s fails this");
     }
-    // The first pull in line watches the clock: nobody else asks.
+    std::thread::sleep(Duration::from_millis(3_100));
+    let seen = status(&mut client);
+    assert_eq!((&seen["workers"], &seen["in_flight"]), (&json!(0), &json!(0)), "it is gone");
     let again = two.next(&json!({"wait_ms": LONG_MS}));
     assert_eq!(again["deliveries"][0]["tries"], 2);
+    // The first pull in line watches the clock: nobody else asks.
+    let third = Worker::new(&server, "three").next(&json!({"wait_ms": LONG_MS}));
+    assert_eq!(third["deliveries"][0]["tries"], 3);
     let late = one.next(&json!({"done": [held[0].0]}));
     assert_eq!(late["refused"][0]["problem"], "delivery-lost");
     let figures = client.get("/metrics").unwrap().text();

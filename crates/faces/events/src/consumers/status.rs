@@ -91,6 +91,8 @@ impl ConsumerStatus {
         let head = consumer.log.head();
         let waiting = consumer.waiting.load(std::sync::atomic::Ordering::Relaxed);
         let mut status = consumer.with(|state: &mut Consumer, now_us| {
+            // Without a pull nobody else has looked at the clock.
+            state.expire(now_us);
             let status = state.status();
             ConsumerStatus {
                 state: state_name(status.state),
