@@ -7,7 +7,8 @@ use crate::consumer::{Consumer, Recovery, RunState};
 use crate::definition::Definition;
 use crate::key::{Key, KeyName, KeyState};
 use crate::plants::{Plant, planted};
-use std::collections::BTreeMap;
+use crate::table::KeyTable;
+use std::collections::HashMap;
 use wellspring_types::Position;
 
 /// An open key in a checkpoint.
@@ -214,16 +215,18 @@ impl Consumer {
         if !chain[0].is_full {
             return Err(ChainFault::NoFull);
         }
-        let mut open: BTreeMap<&KeyName, OpenKey> = BTreeMap::new();
+        // With the tries of the plant.
+        let mut open: HashMap<&KeyName, (&OpenKey, u8)> = HashMap::new();
         for checkpoint in chain {
             if checkpoint.is_full {
                 open.clear();
             }
             checkpoint.closed.iter().for_each(|key| _ = open.remove(key));
+            open.reserve(checkpoint.open.len());
             for key in &checkpoint.open {
-                let before = open.insert(&key.key, key.clone());
-                if let Some(before) = before.filter(|_| planted(Plant::AddsTries)) {
-                    open.get_mut(&key.key).expect("just inserted").tries += before.tries;
+                let before = open.insert(&key.key, (key, key.tries));
+                if let Some((_, tries)) = before.filter(|_| planted(Plant::AddsTries)) {
+                    open.get_mut(&key.key).expect("just inserted").1 += tries;
                 }
             }
         }
@@ -233,20 +236,21 @@ impl Consumer {
         consumer.unsaved.is_urgent = false;
         consumer.recovery = Some(Recovery { after: last.head, up_to: head });
         // A key whose last event was parked alone may have nothing left.
-        let open = open.into_values().filter(|open| open.next <= last.scanned);
-        let mut open: Vec<OpenKey> = open.collect();
-        open.sort_by_key(|open| open.next);
-        open.into_iter().for_each(|open| consumer.reopen(open));
+        let open = open.into_values().filter(|(open, _)| open.next <= last.scanned);
+        let mut open: Vec<(&OpenKey, u8)> = open.collect();
+        open.sort_unstable_by_key(|(open, _)| (open.next, &open.key));
+        consumer.keys = KeyTable::with_capacity(open.len());
+        open.into_iter().for_each(|(open, tries)| consumer.reopen(open, tries));
         Ok(consumer)
     }
 
-    fn reopen(&mut self, open: OpenKey) {
+    fn reopen(&mut self, open: &OpenKey, tries: u8) {
         let last = match open.key {
             KeyName::Value(_) => self.scanned,
             KeyName::Event(position) => position,
         };
-        let mut key = Key::new(open.key, open.next, last, KeyState::Parked);
-        key.tries = open.tries;
+        let mut key = Key::new(open.key.clone(), open.next, last, KeyState::Parked);
+        key.tries = tries;
         key.is_saved = true;
         let number = self.keys.insert(key);
         if !open.is_parked {

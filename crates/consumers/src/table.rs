@@ -23,6 +23,16 @@ impl KeyTable {
         self.entries.len() - self.free.len()
     }
 
+    /// An empty table with room for so many keys.
+    pub(crate) fn with_capacity(keys: usize) -> KeyTable {
+        let buckets = if keys == 0 { 0 } else { keys.next_power_of_two().max(16) };
+        KeyTable {
+            entries: Vec::with_capacity(keys),
+            buckets: vec![NONE; buckets],
+            ..KeyTable::default()
+        }
+    }
+
     fn bucket(&self, name: KeyRef<'_>) -> usize {
         let hash = self.hasher.hash_one(name);
         usize::try_from(hash & (self.buckets.len() as u64 - 1)).expect("below a length")

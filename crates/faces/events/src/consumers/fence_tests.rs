@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::consumers::definition::read_definition;
-use crate::consumers::stored::StoredConsumer;
+use crate::consumers::stored::RestoredConsumer;
 use std::sync::atomic::AtomicU64;
 use wellspring_consumers::{Consumer, Delivery, KeyedEvent, ScanFrom};
 use wellspring_host::wire::json::document;
@@ -54,11 +54,11 @@ impl Bench {
         log.append(one_event()).unwrap();
         let text = br#"{"query":{},"hold_ms":1000,"max_hold_ms":1000}"#;
         let (definition, _) = document(text, read_definition).unwrap();
-        let chain = Consumer::new(definition.terms.clone(), 1, 0).checkpoint(0);
-        let chain = chain.into_iter().collect();
-        let stored = StoredConsumer { id: "id".into(), definition, chain };
+        let first = Consumer::new(definition.terms.clone(), 1, 0).checkpoint(0).unwrap();
+        let state = Consumer::restore(definition.terms.clone(), &[first], 1);
+        let restored = RestoredConsumer { id: "id".into(), definition, state };
         let clock = Arc::new(SetClock(AtomicU64::new(0)));
-        let opened = OpenConsumer::new("c", stored, log.clone(), (log.epoch(), 1), clock.clone());
+        let opened = OpenConsumer::new("c", restored, log.clone(), log.epoch(), clock.clone());
         let consumer = opened.unwrap();
         let take = |state: &mut Consumer, now_us| {
             let event = KeyedEvent { position: 1, keys: vec![] };

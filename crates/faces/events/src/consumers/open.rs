@@ -8,7 +8,7 @@ use super::definition::ConsumerDefinition;
 use super::fence::{DeliveryFence, StateFence};
 use super::scan::Scanner;
 use super::status::shown_worker;
-use super::stored::{self, ParkedEvent, StoredConsumer};
+use super::stored::{self, ParkedEvent, RestoredConsumer};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -105,19 +105,19 @@ pub(super) enum NotSaved {
 }
 
 impl OpenConsumer {
-    /// A consumer as its events in a log say, whose head is this.
+    /// A consumer as its events in a log say.
     ///
     /// # Errors
     /// [`ChainFault`]: its checkpoints lead nowhere.
     pub(super) fn new(
         name: &str,
-        stored: StoredConsumer,
+        restored: RestoredConsumer,
         log: Log,
-        (epoch, head): (u64, Position),
+        epoch: u64,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<OpenConsumer>, ChainFault> {
-        let StoredConsumer { id, definition, chain } = stored;
-        let consumer = Consumer::restore(definition.terms.clone(), &chain, head)?;
+        let RestoredConsumer { id, definition, state } = restored;
+        let consumer = state?;
         let state = ConsumerState {
             consumer,
             is_closed: false,

@@ -1,7 +1,7 @@
 //! The open consumers of all logs that this node leads.
 
 use super::open::OpenConsumer;
-use super::stored::{self, StoredConsumer};
+use super::stored::{self, RestoredConsumer};
 use crate::problems::CONSUMER_NOT_FOUND;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -162,11 +162,9 @@ impl LogConsumers {
         if let Some(open) = self.opened(name) {
             return Ok(Some(open));
         }
-        let snapshot = self.log.snapshot();
-        let head = snapshot.head();
-        let Some(stored) = self.stored(job, snapshot, name).await? else { return Ok(None) };
+        let Some(restored) = self.restored(job, name).await? else { return Ok(None) };
         let (log, clock) = (self.log.clone(), Arc::clone(&host.clock));
-        let opened = OpenConsumer::new(name, stored, log, (self.epoch, head), clock);
+        let opened = OpenConsumer::new(name, restored, log, self.epoch, clock);
         let opened = opened.map_err(|fault| {
             let detail = format!("the checkpoints of the consumer {name:?} cannot be read");
             tracing::error!(consumer = name, ?fault, "{detail}");
@@ -176,13 +174,13 @@ impl LogConsumers {
         Ok(Some(opened))
     }
 
-    async fn stored(
+    async fn restored(
         &self,
         job: &mut Job,
-        snapshot: Snapshot,
         name: &str,
-    ) -> Result<Option<StoredConsumer>, Box<Problem>> {
-        let task = ReadTask { snapshot, name: name.to_owned(), read: stored::read, found: None };
+    ) -> Result<Option<RestoredConsumer>, Box<Problem>> {
+        let snapshot = self.log.snapshot();
+        let task = ReadTask { snapshot, name: name.to_owned(), read: stored::restore, found: None };
         Ok(job.run(Cost::Cheap, task).await?.found.flatten())
     }
 

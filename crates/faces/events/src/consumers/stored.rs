@@ -6,10 +6,12 @@
 //! checkpoints back to the last full one, are all that a start reads.
 
 use super::definition::{ConsumerDefinition, push_definition, read_definition};
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use wellspring_consumers::{Checkpoint, KeyName, OpenKey, RunState};
+use std::fmt;
+use wellspring_consumers::{ChainFault, Checkpoint, Consumer, KeyName, OpenKey, RunState};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::wire::json::{document, push_string};
 use wellspring_log::{EncodedEvents, Events, Order, ReadError, ReadOptions, RecordView};
@@ -45,13 +47,21 @@ const APPEND_BYTES: usize = limits::MAX_REQUEST_BYTES / 2;
 
 /// A consumer as its events say.
 #[derive(Debug)]
-pub(super) struct StoredConsumer {
+struct StoredConsumer {
     /// Drawn once: a consumer of the same name that is defined after this one was deleted is
     /// another one.
+    id: String,
+    definition: ConsumerDefinition,
+    /// The last full checkpoint and all after it.
+    chain: Vec<Checkpoint>,
+}
+
+/// A consumer as it was when its log had this head.
+#[derive(Debug)]
+pub(super) struct RestoredConsumer {
     pub(super) id: String,
     pub(super) definition: ConsumerDefinition,
-    /// The last full checkpoint and all after it.
-    pub(super) chain: Vec<Checkpoint>,
+    pub(super) state: Result<Consumer, ChainFault>,
 }
 
 #[derive(Deserialize)]
@@ -111,11 +121,36 @@ impl From<StateName> for RunState {
 }
 
 /// A key: a value of the tag, or the position of an event without order.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 #[serde(untagged)]
 enum StoredKey {
     Event(Position),
     Value(Box<str>),
+}
+
+/// By hand: what is derived makes the text of an error for each value, as it tries a number first.
+impl<'de> Deserialize<'de> for StoredKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StoredKey, D::Error> {
+        struct KeyVisitor;
+
+        impl Visitor<'_> for KeyVisitor {
+            type Value = StoredKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of a tag, or a position")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, position: u64) -> Result<StoredKey, E> {
+                Ok(StoredKey::Event(position))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<StoredKey, E> {
+                Ok(StoredKey::Value(value.into()))
+            }
+        }
+
+        deserializer.deserialize_any(KeyVisitor)
+    }
 }
 
 impl From<KeyName> for StoredKey {
@@ -296,7 +331,7 @@ fn defined_of(record: &RecordView<'_>) -> Option<(String, ConsumerDefinition)> {
 ///
 /// # Errors
 /// [`ReadError`], also if `work` stops.
-pub(super) fn read(
+fn read(
     snapshot: &Snapshot,
     name: &str,
     work: Work,
@@ -308,6 +343,22 @@ pub(super) fn read(
     let Some((id, definition)) = defined else { return Ok(None) };
     let chain = read_chain(latest_first(snapshot, &[CHECKPOINT], Some(&tag), work))?;
     Ok(Some(StoredConsumer { id, definition, chain }))
+}
+
+/// As [`read`], with its state, which takes a while with very many keys.
+///
+/// # Errors
+/// [`ReadError`], also if `work` stops.
+pub(super) fn restore(
+    snapshot: &Snapshot,
+    name: &str,
+    work: Work,
+) -> Result<Option<RestoredConsumer>, ReadError> {
+    let stored = read(snapshot, name, work)?;
+    Ok(stored.map(|StoredConsumer { id, definition, chain }| {
+        let state = Consumer::restore(definition.terms.clone(), &chain, snapshot.head());
+        RestoredConsumer { id, definition, state }
+    }))
 }
 
 /// The last full checkpoint and all after it, from checkpoints that come latest first.
