@@ -137,7 +137,7 @@ pub(crate) fn families(consumers: &Consumers, wall_us: u64) -> Vec<Family> {
     families.push(Family::of_every(
         Kind::Gauge,
         "wellspring_consumer_oldest_age_seconds",
-        "Age of the oldest event that is looked at and neither settled nor parked.",
+        "Age of the oldest event that is neither settled nor parked, or that was not looked at.",
         labels,
         ages,
     ));

@@ -51,11 +51,13 @@ pub(crate) async fn next(face: Arc<EventFace>, mut request: Box<Request>) -> Ans
     let read = move || document(&body, read_turn).map_err(|fault| of_fault(&fault, &body));
     let turn = job.brief(cost, read).await??;
     let account = request.principal.holder();
+    let deadline_us = face.host.clock.monotonic_us() + turn.wait_ms * 1_000;
     let pull = Pull {
         host: &face.host,
         request: &request,
         worker: worker_name(account, &turn.worker),
         turn,
+        deadline_us,
         call: AtomicU64::new(0),
     };
     for _ in 0..ATTEMPTS {
@@ -101,6 +103,7 @@ struct Pull<'a> {
     /// The worker's name with its account's.
     worker: String,
     turn: WorkerTurn,
+    deadline_us: u64,
     /// The number of this call: another one of the worker takes its place.
     call: AtomicU64,
 }
@@ -201,7 +204,6 @@ impl Pull<'_> {
         job: &mut Job,
     ) -> Result<Vec<Delivery>, Interrupted> {
         let clock = &self.host.clock;
-        let deadline_us = clock.monotonic_us() + self.turn.wait_ms * 1_000;
         let _waits = WaitingPull::enter(consumer);
         let mut scanner = None;
         let mut has_waited = false;
@@ -220,7 +222,7 @@ impl Pull<'_> {
                     return Ok(taken);
                 }
             }
-            let left_us = deadline_us.saturating_sub(clock.monotonic_us());
+            let left_us = self.deadline_us.saturating_sub(clock.monotonic_us());
             let Some(first) = &mut scanner else {
                 scanner = consumer.scanner.try_lock().ok();
                 if scanner.is_none() {

@@ -78,7 +78,7 @@ pub(super) struct ConsumerStatus {
     /// Positions of the log that were not looked at yet.
     pub(super) lag: u64,
     pub(super) oldest: Option<OpenKeyDocument>,
-    /// Age of that event.
+    /// Age of that event; if there is none, of the first one that was not looked at.
     pub(super) oldest_age_ms: Option<u64>,
 }
 
@@ -110,9 +110,10 @@ impl ConsumerStatus {
                 oldest_age_ms: None,
             }
         })?;
-        if let Some(oldest) = &status.oldest {
-            let recorded =
-                consumer.log.snapshot().at(oldest.position, |event| event.recorded_at_us());
+        let unseen = (status.lag > 0).then_some(status.scanned + 1);
+        let oldest = status.oldest.as_ref().map(|oldest| oldest.position);
+        if let Some(oldest) = oldest.or(unseen) {
+            let recorded = consumer.log.snapshot().at(oldest, |event| event.recorded_at_us());
             // Damage is told to the worker that would get the event.
             let recorded_us = recorded.ok().flatten();
             status.oldest_age_ms =

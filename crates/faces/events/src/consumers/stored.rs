@@ -331,11 +331,7 @@ fn defined_of(record: &RecordView<'_>) -> Option<(String, ConsumerDefinition)> {
 ///
 /// # Errors
 /// [`ReadError`], also if `work` stops.
-fn read(
-    snapshot: &Snapshot,
-    name: &str,
-    work: Work,
-) -> Result<Option<StoredConsumer>, ReadError> {
+fn read(snapshot: &Snapshot, name: &str, work: Work) -> Result<Option<StoredConsumer>, ReadError> {
     let tag = tag_of(name);
     let mut events = latest_first(snapshot, &[DEFINED, DROPPED], Some(&tag), work.clone());
     let Some(record) = events.next()? else { return Ok(None) };
