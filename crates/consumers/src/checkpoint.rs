@@ -11,6 +11,10 @@ use crate::table::KeyTable;
 use std::collections::HashMap;
 use wellspring_types::Position;
 
+/// Positions scanned without an event to open, after which a checkpoint says so: a start scans them
+/// again.
+const UNSAVED_SCAN: Position = 1 << 16;
+
 /// An open key in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenKey {
@@ -66,7 +70,8 @@ impl Consumer {
     #[must_use]
     pub fn has_unsaved(&self) -> bool {
         let unsaved = &self.unsaved;
-        unsaved.is_urgent || !unsaved.changed.is_empty() || !unsaved.closed.is_empty()
+        let has_keys = !unsaved.changed.is_empty() || !unsaved.closed.is_empty();
+        unsaved.is_urgent || has_keys || self.scanned - unsaved.scanned >= UNSAVED_SCAN
     }
 
     /// How many keys the next checkpoint would name, unless it is a full one.
@@ -120,6 +125,7 @@ impl Consumer {
         self.unsaved.chain = chain.or(Some((delta.size(), 0)));
         self.unsaved.in_flight = Some(std::mem::take(&mut self.unsaved.pending));
         self.unsaved.is_urgent = false;
+        self.unsaved.scanned = self.scanned;
         Some(delta)
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Unsaved {
     pub(crate) pending: Vec<u32>,
     /// Those that wait for the checkpoint that is being appended, if one is.
     pub(crate) in_flight: Option<Vec<u32>>,
+    /// How far the checkpoints say that the log was scanned.
+    pub(crate) scanned: Position,
     /// Sizes of the last full checkpoint and of the deltas since; none: the next one is full.
     pub(crate) chain: Option<(usize, usize)>,
 }
@@ -114,7 +116,7 @@ impl Consumer {
             deliveries: BTreeMap::new(),
             next_number: 0,
             workers: Workers::default(),
-            unsaved: Unsaved { is_urgent: true, ..Unsaved::default() },
+            unsaved: Unsaved { is_urgent: true, scanned: after, ..Unsaved::default() },
             recovery: None,
             counters: Counters::default(),
             parked_by_expiry: Vec::new(),

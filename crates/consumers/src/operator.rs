@@ -57,7 +57,7 @@ impl Consumer {
         // Settlements of the earlier generation do not concern this one.
         self.recovery = None;
         self.is_placed = false;
-        self.unsaved = Unsaved { is_urgent: true, ..Unsaved::default() };
+        self.unsaved = Unsaved { is_urgent: true, scanned: after, ..Unsaved::default() };
         if self.state == RunState::Stopped {
             self.state = RunState::Running;
         }

@@ -126,6 +126,7 @@ struct FailedDelivery {
 
 #[derive(Deserialize)]
 struct Deliveries<'a> {
+    state: String,
     hold_ms: u64,
     #[serde(borrow)]
     deliveries: Vec<Delivery<'a>>,
@@ -176,7 +177,8 @@ impl Run<'_> {
         let drawn = wellspring_host::random::bytes::<8>()
             .map_err(|error| Failure::new(Code::Io, format!("no random name: {error}")))?;
         let name = format!("run-{number}-{:016x}", u64::from_le_bytes(drawn));
-        let mut worker = Worker { run: self, client: self.target.client()?, name, turn: 0 };
+        let client = self.target.client()?;
+        let mut worker = Worker { run: self, client, name, turn: 0, is_state_said: false };
         worker.serve()
     }
 }
@@ -187,6 +189,7 @@ struct Worker<'a> {
     client: Client,
     name: String,
     turn: u64,
+    is_state_said: bool,
 }
 
 impl Worker<'_> {
@@ -205,8 +208,14 @@ impl Worker<'_> {
                 eprintln!("wellspring: delivery {delivery}: {problem}; the event comes again");
             }
             let Some(delivery) = given.deliveries.first() else {
-                if self.run.args.until_idle {
-                    return Ok(());
+                match (given.state.as_str(), self.run.args.until_idle) {
+                    ("running", true) => return Ok(()),
+                    ("running", false) => {}
+                    (state, true) => {
+                        let message = format!("consumer {} is {state}", self.run.args.name);
+                        return Err(Failure::new(Code::Refused, message));
+                    }
+                    (state, false) => self.say_state(state),
                 }
                 continue;
             };
@@ -219,6 +228,13 @@ impl Worker<'_> {
                 }
             };
             outcome = Some((delivery.delivery.clone(), became));
+        }
+    }
+
+    /// Says once that nothing is delivered.
+    fn say_state(&mut self, state: &str) {
+        if !std::mem::replace(&mut self.is_state_said, true) {
+            eprintln!("wellspring: consumer {} is {state}; waiting", self.run.args.name);
         }
     }
 

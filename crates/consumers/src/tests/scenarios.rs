@@ -326,3 +326,21 @@ fn the_worker_that_was_silent_for_longest_and_holds_nothing_makes_room() {
     assert!(story.consumer.forget_idle_worker() && !story.consumer.forget_idle_worker());
     assert!(story.consumer.knows_worker("w"), "it holds something");
 }
+
+#[test]
+fn a_long_scan_without_an_event_is_saved() {
+    let mut consumer = Consumer::new(definition(), 1, 0);
+    consumer.checkpoint(0).expect("the first one");
+    consumer.checkpoint_recorded(1);
+    let scan = |consumer: &mut Consumer, after, up_to| {
+        let from = ScanFrom { generation: 1, after };
+        assert_eq!(consumer.scanned(from, &[], up_to), ScanVerdict::Taken);
+    };
+    scan(&mut consumer, 0, 65_535);
+    assert!(!consumer.has_unsaved());
+    scan(&mut consumer, 65_535, 65_536);
+    assert!(consumer.has_unsaved());
+    assert_eq!(consumer.checkpoint(65_536).expect("another one").scanned, 65_536);
+    consumer.checkpoint_recorded(1);
+    assert!(!consumer.has_unsaved());
+}

@@ -132,6 +132,7 @@ impl Pull<'_> {
     ) -> Result<(Vec<Delivery>, Vec<RefusedItem>), Interrupted> {
         let mut parked = Vec::new();
         let begun = consumer.with(|state, now_us| {
+            state.expire(now_us);
             if !state.knows_worker(&self.worker)
                 && state.worker_count() >= MAX_WORKERS
                 && !state.forget_idle_worker()
