@@ -42,6 +42,7 @@ def mail(delivery):
 mail.run()
 print("ended", flush=True)
 """
+RAISE = "import signal, threading; signal.pthread_kill(threading.get_ident(), signal.SIGTERM)"
 
 
 @contextlib.contextmanager
@@ -373,6 +374,19 @@ class Workers(unittest.TestCase):
             rest = program.stdout.read()
         self.assertEqual((program.returncode, rest), (0, "ended\n"))
         self.assertEqual(consumer.settled, [(4, "done"), (5, "release")])
+
+    def test_sigterm_ends_a_program_whichever_thread_receives_it(self) -> None:
+        # As after SIGCONT: the main thread has not gone on yet, so the kernel takes another one.
+        consumer = FakeConsumer(4)
+        self.serve(consumer)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        words = [sys.executable, "-c", PROGRAM.replace("time.sleep(0.5)", RAISE), self.server.url]
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as program:
+            try:
+                found = program.communicate(timeout=30)[0]
+            finally:
+                program.kill()
+        self.assertEqual((program.returncode, found), (0, "4\nended\n"))
 
     def test_a_pause_of_the_consumer_is_told_and_waited_out(self) -> None:
         consumer = FakeConsumer(hold_ms=300)

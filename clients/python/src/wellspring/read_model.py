@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Protocol
 from .cursor import Cursor
 from .errors import AnotherHistory
 from .events import Event, Query
+from .signals import next_item
 from .subscription import Subscription
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ class _Arrivals:
         What the subscription raises is raised by a call that waits.
         """
         try:
-            found = self._queue.get(waits and self._fault is None)
+            is_waiting = waits and self._fault is None
+            found = next_item(self._queue) if is_waiting else self._queue.get_nowait()
             self._room.release()
         except queue.Empty:
             found = None

@@ -19,6 +19,7 @@ from .delivery import Delivery
 from .events import NewEvent
 from .notices import Notices
 from .pulls import Puller
+from .signals import next_item
 
 if TYPE_CHECKING:
     from .log import Log
@@ -64,7 +65,7 @@ class Worker:
         with self._stopping_at_sigterm():
             try:
                 self.start()
-                self._ended.get()
+                next_item(self._ended)
             finally:
                 self.stop()
 
