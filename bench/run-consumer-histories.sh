@@ -1,5 +1,5 @@
 #!/bin/bash
-# Workers of a consumer are killed, and the server too; a judge looks at what is in the log at the end.
+# Workers of a consumer are killed and frozen, the server is killed; a judge reads the log at the end.
 # Usage: bench/run-consumer-histories.sh [PROGRAM] [flags of bench/consumers/histories.py]; --short takes 10 s.
 # Data in BENCH_TMP (default target/tmp); needs nothing but Python 3.11.
 set -euo pipefail

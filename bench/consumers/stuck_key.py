@@ -1,11 +1,12 @@
 """One key of many is stuck: does a consumer go on with the others, and what does that take?
 
-    python3 stuck_key.py PROGRAM [--events N] [--keys N] [--parked N]
+    python3 stuck_key.py PROGRAM [--events N] [--keys N] [--parked]
 
 The first event of a key is held, then fails for ever, while all others are settled. Shown are the
-server's memory, the bytes of checkpoints beside those of events, and the start of the server with
-that log. Then all of `--parked` keys are parked, and the start is measured with them, and without
-consumers. Nothing but the standard library. Exit code 0: all others were settled.
+server's memory and the bytes of checkpoints beside those of events. With `--parked` another
+consumer parks all keys, and the start of the server until it answers `next` is compared with its
+start until it answers a read. Nothing but the standard library. Exit code 0: all others were
+settled.
 """
 
 import argparse
@@ -71,10 +72,11 @@ def define(connection, name, **more):
 
 def fill(connection, events, keys):
     for first in range(0, events, 10_000):
-        lines = [
-            json.dumps({"type": "Order", "tags": [f"k:{n % keys}"], "data": {"n": n, "text": "x" * 60}})
+        orders = (
+            {"type": "Order", "tags": [f"k:{n % keys}"], "data": {"n": n, "text": "x" * 60}}
             for n in range(first, min(first + 10_000, events))
-        ]
+        )
+        lines = [json.dumps(order) for order in orders]
         ask(connection, "POST", "/v1/append", "\n".join(lines).encode())
 
 
@@ -151,7 +153,8 @@ def checkpoint_share(server, consumer):
     size = {"Order": 0, "ConsumerCheckpoint": 0}
     count = 0
     for kind in size:
-        words = [server.program, "export", "--url", f"http://127.0.0.1:{server.port}", "--type", kind]
+        words = [server.program, "export", "--url", f"http://127.0.0.1:{server.port}"]
+        words += ["--type", kind]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as export:
             for line in export.stdout:
                 if kind == "Order" or f'"consumer:{consumer}"'.encode() in line:
@@ -232,9 +235,10 @@ def main(words):
         server.start()
         time.sleep(1)
         fill(server.connect(), options.events, options.keys)
-        print(f"{options.events} events of {options.keys} keys; memory {server.resident_mib():.0f} MiB")
+        filled_mib = server.resident_mib()
+        print(f"{options.events} events of {options.keys} keys; memory {filled_mib:.0f} MiB")
         stick(server, options)
-        print(f"memory {server.resident_mib():.0f} MiB")
+        print(f"memory at the end {server.resident_mib():.0f} MiB")
         checkpoint_share(server, "stuck")
         if options.parked:
             park(server, options.keys)
