@@ -3,7 +3,7 @@
 use crate::consumer::{Consumer, RunState, Unsaved};
 use crate::key::{Key, KeyName, KeyState};
 use crate::table::KeyTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use wellspring_types::Position;
 
 /// Which parked events an operator means.
@@ -12,16 +12,16 @@ pub enum ParkedSelection<'a> {
     /// All.
     All,
     /// The next events of these keys. One of several keys is meant by any of them.
-    Keys(&'a [&'a str]),
+    Keys(&'a HashSet<&'a str>),
     /// The events at these positions.
-    Positions(&'a [Position]),
+    Positions(&'a HashSet<Position>),
 }
 
 impl ParkedSelection<'_> {
     fn has(&self, key: &Key) -> bool {
         match (self, &key.name) {
             (ParkedSelection::All, _) => true,
-            (ParkedSelection::Keys(keys), KeyName::Value(value)) => keys.contains(&&**value),
+            (ParkedSelection::Keys(keys), KeyName::Value(value)) => keys.contains(&**value),
             (ParkedSelection::Keys(_), KeyName::Event(_)) => false,
             (ParkedSelection::Positions(positions), _) => positions.contains(&key.next),
         }

@@ -317,7 +317,17 @@ impl Asker<'_> {
         };
         let answer = self.post(&parked.name, action, &body)?;
         let counts: Map<String, Value> = read(&answer.body)?;
-        Ok(counts.get(member).and_then(Value::as_u64).unwrap_or(0))
+        match counts.get(member).and_then(Value::as_u64) {
+            None | Some(0) => {
+                let message = format!(
+                    "no such event is parked; see `wellspring consumer open {} --state parked{}`",
+                    parked.name,
+                    self.target.flags()
+                );
+                Err(Failure::new(Code::Refused, message))
+            }
+            Some(count) => Ok(count),
+        }
     }
 
     fn put(&mut self, put: &PutArgs) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use crate::{
     KeyedEvent, LookUp, OrderKey, ParkedSelection, RunState, ScanFrom, ScanNeed, ScanVerdict,
     TakeRefusal, TurnVerdict,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use wellspring_types::Position;
 use wellspring_types::random::SplitMix64;
 
@@ -533,7 +533,7 @@ impl History {
 
     fn replay(&mut self) {
         let Some(parked) = self.parked() else { return };
-        let replayed = self.consumer.replay(ParkedSelection::Positions(&parked));
+        let replayed = self.consumer.replay(ParkedSelection::Positions(&chosen(&parked)));
         assert_eq!(replayed, parked.len());
         for position in parked {
             self.model.replaying.insert(position);
@@ -543,7 +543,7 @@ impl History {
 
     fn skip(&mut self) {
         let Some(parked) = self.parked() else { return };
-        let skipped = self.consumer.skip(ParkedSelection::Positions(&parked));
+        let skipped = self.consumer.skip(ParkedSelection::Positions(&chosen(&parked)));
         assert_eq!(skipped, parked.len());
         for position in parked {
             self.model.kept.parked.remove(&position);
@@ -597,4 +597,8 @@ impl History {
         }
         self.take("ann");
     }
+}
+
+fn chosen(positions: &[Position]) -> HashSet<Position> {
+    positions.iter().copied().collect()
 }

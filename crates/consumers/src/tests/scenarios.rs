@@ -5,6 +5,7 @@ use crate::{
     FailureRule, KeyName, KeyedEvent, LookUpVerdict, OrderKey, ParkedSelection, RunState, ScanFrom,
     ScanNeed, ScanVerdict, TurnVerdict,
 };
+use std::collections::HashSet;
 use wellspring_types::Position;
 
 fn definition() -> Definition {
@@ -186,7 +187,7 @@ fn retries_are_paced_and_the_last_one_parks_the_key() {
     assert!(story.consumer.is_checkpoint_urgent());
     assert!(story.save().open.iter().any(|open| open.is_parked && open.next == 1));
     assert_eq!(story.positions(9, 99), [], "later events of the key wait");
-    assert_eq!(story.consumer.skip(ParkedSelection::Keys(&["a"])), 1);
+    assert_eq!(story.consumer.skip(ParkedSelection::Keys(&HashSet::from(["a"]))), 1);
     assert_eq!(story.positions(9, 99), [2]);
 }
 
@@ -199,7 +200,7 @@ fn an_event_parked_alone_comes_back_without_order() {
     assert_eq!(story.positions(9, 0), [], "not before it is durable");
     story.save();
     assert_eq!(story.positions(9, 0), [2]);
-    assert_eq!(story.consumer.replay(ParkedSelection::Positions(&[1])), 1);
+    assert_eq!(story.consumer.replay(ParkedSelection::Positions(&HashSet::from([1]))), 1);
     story.save();
     let [look_up] = &story.consumer.wanted_look_ups(9, 9)[..] else { panic!("one look-up") };
     let event = KeyedEvent { position: 1, keys: vec!["a"] };

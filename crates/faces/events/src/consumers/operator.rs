@@ -16,9 +16,10 @@ use crate::problems::{CONSUMER_BUSY, TOO_MANY_CONSUMERS};
 use crate::subscribe::MAX_QUERY_BYTES;
 use crate::times::PositionsOfTimes;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use wellspring_consumers::{Consumer, ParkedSelection};
+use wellspring_consumers::{Consumer, KeyStatus, ParkedSelection};
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::history::check_reached;
 use wellspring_host::http::work::{Job, elsewhere};
@@ -305,14 +306,26 @@ enum ParkedChoice {
 }
 
 impl ParkedChoice {
-    fn select<T>(&self, act: impl FnOnce(ParkedSelection<'_>) -> T) -> T {
+    /// Does something with them under the consumer's lock, where nothing is to be searched for.
+    async fn apply(
+        &self,
+        operated: &Operated<'_>,
+        consumer: &Arc<OpenConsumer>,
+        act: fn(&mut Consumer, ParkedSelection<'_>) -> usize,
+    ) -> Result<usize, Box<Problem>> {
         match self {
-            ParkedChoice::All => act(ParkedSelection::All),
-            ParkedChoice::Keys(keys) => {
-                let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-                act(ParkedSelection::Keys(&keys))
+            ParkedChoice::All => {
+                operated.change(consumer, |state| act(state, ParkedSelection::All)).await
             }
-            ParkedChoice::Positions(positions) => act(ParkedSelection::Positions(positions)),
+            ParkedChoice::Keys(keys) => {
+                let keys: HashSet<&str> = keys.iter().map(String::as_str).collect();
+                operated.change(consumer, |state| act(state, ParkedSelection::Keys(&keys))).await
+            }
+            ParkedChoice::Positions(positions) => {
+                let positions: HashSet<Position> = positions.iter().copied().collect();
+                let positions = ParkedSelection::Positions(&positions);
+                operated.change(consumer, |state| act(state, positions)).await
+            }
         }
     }
 }
@@ -364,8 +377,7 @@ struct Replayed {
 pub(crate) async fn replay(face: Arc<EventFace>, mut request: Box<Request>) -> Answer {
     let parked = read_body(&mut request, read_parked).await?;
     operate!(face, request, |operated, job, consumer| {
-        let replay = |state: &mut Consumer| parked.select(|selection| state.replay(selection));
-        let replayed = operated.change(&consumer, replay).await?;
+        let replayed = parked.apply(&operated, &consumer, Consumer::replay).await?;
         Ok(Response::of(200, &Replayed { replayed }).at(consumer.log.head()))
     })
 }
@@ -379,8 +391,7 @@ struct Skipped {
 pub(crate) async fn skip(face: Arc<EventFace>, mut request: Box<Request>) -> Answer {
     let parked = read_body(&mut request, read_parked).await?;
     operate!(face, request, |operated, job, consumer| {
-        let skip = |state: &mut Consumer| parked.select(|selection| state.skip(selection));
-        let skipped = operated.change(&consumer, skip).await?;
+        let skipped = parked.apply(&operated, &consumer, Consumer::skip).await?;
         Ok(Response::of(200, &Skipped { skipped }).at(consumer.log.head()))
     })
 }
@@ -408,22 +419,28 @@ struct OpenKeyPage {
 
 impl OpenKeyPage {
     fn write(&self, consumer: &OpenConsumer) -> Result<Vec<u8>, Interrupted> {
-        let mut keys = consumer.with(|state, now_us| {
-            let open = state.open_keys().filter(|key| key.next > self.after);
-            let documents = open.map(|key| OpenKeyDocument::of(&key, now_us));
-            let wanted = |key: &OpenKeyDocument| self.state.is_none_or(|state| key.state == state);
-            documents.filter(wanted).collect::<Vec<_>>()
+        // Positions first: the documents of all keys would be made under the lock for one page.
+        let (mut keys, has_more) = consumer.with(|state, now_us| {
+            let wanted = |key: &KeyStatus<'_>| {
+                let is_in_state = |state| PlaceName::of(key.place) == state;
+                key.next > self.after && self.state.is_none_or(is_in_state)
+            };
+            let mut positions: Vec<Position> =
+                state.open_keys().filter(wanted).map(|key| key.next).collect();
+            // Keys of one event stay together, so that a page can begin after it.
+            let last = match positions.len() > self.limit {
+                true => *positions.select_nth_unstable(self.limit - 1).1,
+                false => Position::MAX,
+            };
+            let page = state.open_keys().filter(wanted).filter(|key| key.next <= last);
+            let page: Vec<_> = page.map(|key| OpenKeyDocument::of(&key, now_us)).collect();
+            let has_more = positions.len() > page.len();
+            (page, has_more)
         })?;
         keys.sort_by_key(|key| key.position);
-        // Keys of one event stay together, so that a page can begin after it.
-        let mut end = self.limit.min(keys.len());
-        while end < keys.len() && keys[end].position == keys[end - 1].position {
-            end += 1;
-        }
-        let next = (end < keys.len()).then(|| keys[end - 1].position);
-        keys.truncate(end);
+        let next = keys.last().filter(|_| has_more).map(|key| key.position);
         let parked = keys.iter().filter(|key| key.state == PlaceName::Parked);
-        let parked: Vec<Position> = parked.map(|key| key.position).collect();
+        let parked: HashSet<Position> = parked.map(|key| key.position).collect();
         if !parked.is_empty() {
             let (snapshot, work) = (consumer.log.snapshot(), Work::unbounded());
             let reasons = stored::reasons(&snapshot, &consumer.name, &parked, work)

@@ -20,6 +20,18 @@ pub(crate) enum PlaceName {
     Parked,
 }
 
+impl PlaceName {
+    pub(super) fn of(place: KeyPlace<'_>) -> PlaceName {
+        match place {
+            KeyPlace::Looking | KeyPlace::Waiting => PlaceName::Waiting,
+            KeyPlace::Ready => PlaceName::Ready,
+            KeyPlace::Held(_) => PlaceName::Held,
+            KeyPlace::Retrying(_) => PlaceName::Retrying,
+            KeyPlace::Parked => PlaceName::Parked,
+        }
+    }
+}
+
 /// An open key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct OpenKeyDocument {
@@ -43,14 +55,13 @@ impl OpenKeyDocument {
             KeyName::Value(value) => Some(value.clone()),
             KeyName::Event(_) => None,
         };
-        let (state, worker, retry_in_ms) = match status.place {
-            KeyPlace::Looking | KeyPlace::Waiting => (PlaceName::Waiting, None, None),
-            KeyPlace::Ready => (PlaceName::Ready, None, None),
-            KeyPlace::Held(worker) => (PlaceName::Held, Some(shown_worker(worker)), None),
+        let state = PlaceName::of(status.place);
+        let (worker, retry_in_ms) = match status.place {
+            KeyPlace::Held(worker) => (Some(shown_worker(worker)), None),
             KeyPlace::Retrying(due_us) => {
-                (PlaceName::Retrying, None, Some(due_us.saturating_sub(now_us).div_ceil(1_000)))
+                (None, Some(due_us.saturating_sub(now_us).div_ceil(1_000)))
             }
-            KeyPlace::Parked => (PlaceName::Parked, None, None),
+            _ => (None, None),
         };
         let (position, tries) = (status.next, status.tries);
         OpenKeyDocument { position, key, state, tries, worker, retry_in_ms, reason: None }

@@ -9,7 +9,7 @@ use super::definition::{ConsumerDefinition, push_definition, read_definition};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use wellspring_consumers::{ChainFault, Checkpoint, Consumer, KeyName, OpenKey, RunState};
 use wellspring_host::kept_types::KeptEvents;
@@ -417,7 +417,7 @@ pub(super) fn names(snapshot: &Snapshot, work: Work) -> Result<Vec<String>, Read
 pub(super) fn reasons(
     snapshot: &Snapshot,
     name: &str,
-    parked: &[Position],
+    parked: &HashSet<Position>,
     work: Work,
 ) -> Result<BTreeMap<Position, ParkedEvent>, ReadError> {
     let mut reasons = BTreeMap::new();
@@ -538,7 +538,8 @@ mod tests {
         append(&log, parked("c", &[event(3, "first"), event(4, "other")]));
         append(&log, parked("c", &[event(3, "second")]));
         append(&log, parked("d", &[event(3, "another consumer's")]));
-        let found = reasons(&log.snapshot(), "c", &[3, 9], Work::unbounded()).unwrap();
+        let found =
+            reasons(&log.snapshot(), "c", &HashSet::from([3, 9]), Work::unbounded()).unwrap();
         assert_eq!(found.into_values().collect::<Vec<_>>(), [event(3, "second")]);
     }
 }
