@@ -1,6 +1,7 @@
 #!/bin/bash
-# Workers of a consumer are killed and frozen, the server is killed; a judge reads the log at the end.
-# Usage: bench/run-consumer-histories.sh [PROGRAM] [flags of bench/consumers/histories.py]; --short takes 10 s.
+# Workers of a consumer are killed and frozen, the server is killed; a judge reads the log at the
+# end. Usage: bench/run-consumer-histories.sh [PROGRAM] [flags of bench/consumers/histories.py];
+# --short takes 10 s.
 # Data in BENCH_TMP (default target/tmp); needs nothing but Python 3.11.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
