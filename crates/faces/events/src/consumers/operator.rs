@@ -428,9 +428,10 @@ impl OpenKeyPage {
             let mut positions: Vec<Position> =
                 state.open_keys().filter(wanted).map(|key| key.next).collect();
             // Keys of one event stay together, so that a page can begin after it.
-            let last = match positions.len() > self.limit {
-                true => *positions.select_nth_unstable(self.limit - 1).1,
-                false => Position::MAX,
+            let last = if positions.len() > self.limit {
+                *positions.select_nth_unstable(self.limit - 1).1
+            } else {
+                Position::MAX
             };
             let page = state.open_keys().filter(wanted).filter(|key| key.next <= last);
             let page: Vec<_> = page.map(|key| OpenKeyDocument::of(&key, now_us)).collect();
