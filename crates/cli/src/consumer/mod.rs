@@ -140,15 +140,14 @@ struct PutArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["all", "keys", "positions"]))]
 struct ParkedArgs {
     /// Its name
     name: String,
     /// All that are parked
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["keys", "positions"])]
     all: bool,
     /// The event of this key; repeatable
-    #[arg(long = "key", value_name = "KEY")]
+    #[arg(long = "key", value_name = "KEY", conflicts_with = "positions")]
     keys: Vec<String>,
     /// The event at this position; repeatable
     #[arg(long = "position", value_name = "POSITION")]
@@ -311,6 +310,10 @@ impl Asker<'_> {
     /// Replays or skips parked events; returns how many.
     fn decide(&mut self, parked: &ParkedArgs, action: &str, member: &str) -> Result<u64, Failure> {
         let body = match (parked.all, &parked.keys[..]) {
+            (false, []) if parked.positions.is_empty() => {
+                let message = format!("which ones? Say --all, --key or --position to {action}");
+                return Err(Failure::usage(message));
+            }
             (true, _) => json!({ "all": true }),
             (false, []) => json!({ "positions": parked.positions }),
             (false, keys) => json!({ "keys": keys }),
@@ -413,7 +416,9 @@ mod tests {
         );
         assert!(parse(&["put", "mailer"]).is_err(), "a file or flags");
         assert!(parse(&["put", "mailer", "f.json", "--type", "A"]).is_err(), "not both");
-        assert!(parse(&["replay", "mailer"]).is_err(), "which ones");
+        let which = parse(&["replay", "mailer"]).map(|args| run(&args).unwrap_err().code);
+        assert_eq!(which.ok(), Some(Code::Usage), "which ones");
+        assert!(parse(&["replay", "mailer", "--all", "--key", "7"]).is_err(), "one of them");
         assert!(parse(&["reset", "mailer", "--to", "end"]).is_err());
     }
 
