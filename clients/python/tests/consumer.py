@@ -31,6 +31,7 @@ class FakeConsumer:
         self._ready = [(position, 1) for position in positions]
         self._held: dict[str, tuple[str, int, int]] = {}
         self._turns: dict[str, tuple[int, list[str], list[dict]]] = {}
+        self._calls: dict[str, int] = {}
         self._count = 0
 
     def answer(self, request: FakeRequest):
@@ -83,6 +84,9 @@ class FakeConsumer:
         last, given, refused = self._turns.get(worker, (0, [], []))
         if turn < last:
             return problem(409, "turn-passed", turn=last)
+        # Another call takes the place of one that waits, also for the same turn.
+        call = self._calls[worker] = self._calls.get(worker, 0) + 1
+        self._changed.notify_all()
         if turn > last:
             given, refused = [], []
             for what in ("done", "failed", "park", "release"):
@@ -95,7 +99,7 @@ class FakeConsumer:
                 left_s = ends_s - time.monotonic()
                 if left_s <= 0 or not self._changed.wait(left_s):
                     break
-                if self._turns[worker][0] != turn:
+                if self._calls[worker] != call:
                     return problem(409, "turn-passed", turn=self._turns[worker][0])
             while self._ready and len(given) < sent["want"] and self.state == "running":
                 position, tries = self._ready.pop(0)

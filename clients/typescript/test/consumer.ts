@@ -31,6 +31,7 @@ export class FakeConsumer {
   readonly held = new Map<string, Held>();
   #ready: { position: number; tries: number }[];
   readonly #turns = new Map<string, Turn>();
+  readonly #calls = new Map<string, number>();
   #count = 0;
   #waiting = new Set<() => void>();
 
@@ -123,6 +124,10 @@ export class FakeConsumer {
     if (turn !== undefined && sent.turn < turn.turn) {
       return problem(409, "turn-passed", { turn: turn.turn });
     }
+    // Another call takes the place of one that waits, also for the same turn.
+    const call = (this.#calls.get(sent.worker) ?? 0) + 1;
+    this.#calls.set(sent.worker, call);
+    this.#notify();
     if (turn?.turn !== sent.turn) {
       turn = { turn: sent.turn, given: [], refused: [] };
       this.#turns.set(sent.worker, turn);
@@ -136,7 +141,7 @@ export class FakeConsumer {
       const isIdle = (): boolean => this.#ready.length === 0 || this.state !== "running";
       while (sent.want > 0 && isIdle() && performance.now() < endsMs) {
         await this.#change(endsMs - performance.now());
-        if (this.#turns.get(sent.worker) !== turn) {
+        if (this.#calls.get(sent.worker) !== call) {
           return problem(409, "turn-passed", { turn: this.#turns.get(sent.worker)!.turn });
         }
       }
