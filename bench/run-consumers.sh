@@ -1,6 +1,7 @@
 #!/bin/bash
 # Consumers against NATS JetStream, whose server is built from the Go module proxy, in turns.
-# Usage: bench/run-consumers.sh [PROGRAM] [flags of bench/consumers]; needs Go.
+# Usage: bench/run-consumers.sh [PROGRAM] [flags of bench/consumers]; needs Go. KAFKA names a broker
+# that has a topic `results`, for transactions.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(realpath "${1:-$here/../target/release/wellspring}")
@@ -24,4 +25,4 @@ nats=$!
 trap 'kill $server $nats 2>/dev/null; wait $server $nats 2>/dev/null; rm -rf "$data"' EXIT
 for _ in $(seq 50); do curl -sf "http://127.0.0.1:$port/health/ready" >/dev/null && break; sleep 0.1; done
 cd "$here/consumers"
-go run . -wellspring "http://127.0.0.1:$port" -nats "nats://127.0.0.1:$((port + 1))" "$@"
+go run . -wellspring "http://127.0.0.1:$port" -nats "nats://127.0.0.1:$((port + 1))" ${KAFKA:+-kafka "$KAFKA"} "$@"

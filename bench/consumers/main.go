@@ -28,6 +28,7 @@ var (
 	nurl   = flag.String("nats", "", "URL of nats-server with JetStream; none: it is left out")
 	events = flag.Int("events", 100_000, "events of a scenario")
 	rounds = flag.Int("rounds", 3, "turns of each scenario")
+	kafka  = flag.String("kafka", "", "address of a Kafka broker; none: it is left out")
 	only   = flag.String("only", "", "one scenario: pull, ordered, latency, settle, idle")
 )
 
@@ -335,6 +336,9 @@ func main() {
 	}
 	if isWanted("settle") {
 		inTurns("append and settle, and plain appends, 64 clients", "appends/s", settling, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
+	}
+	if isWanted("settle") && *kafka != "" {
+		inTurns("append and settle, and Kafka transactions, 64", "a second", settling, func() float64 { return kafkaTransactions(*kafka, 64) })
 	}
 	if isWanted("idle") {
 		inTurns("appends beside 64 idle consumers, and alone", "appends/s", besideIdle, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
