@@ -7,6 +7,14 @@ use std::io::{self, BufRead, BufReader, Write};
 /// Longest line that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 4_096;
 
+/// As [`ask_for`], unless `--yes` was given.
+///
+/// # Errors
+/// As [`ask_for`].
+pub(crate) fn ask_unless(yes: bool, what: &str, name: &str) -> Result<(), Failure> {
+    if yes { Ok(()) } else { ask_for(what, name) }
+}
+
 /// Explains the effect, and succeeds only if `name` is typed on the terminal, independent of
 /// standard input is.
 ///

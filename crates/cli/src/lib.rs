@@ -21,6 +21,7 @@ mod confirmation;
 mod connector;
 mod consumer;
 mod credentials;
+mod definition;
 mod exit;
 mod export;
 mod folder_owner;

@@ -4,18 +4,16 @@
 mod report;
 
 use crate::answer::read;
-use crate::argument_error::ArgumentError;
 use crate::confirmation;
+use crate::definition::{read_file, start};
 use crate::exit::{Code, Failure, InputKind, say};
 use crate::problem::Problem;
 use crate::server::Server;
 use report::{ConnectorReport, lines, rows};
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Answer, Client, Request};
-use wellspring_host::clock::parse_rfc3339;
 
 /// What `wellspring sink` takes.
 #[derive(Debug, clap::Args)]
@@ -162,15 +160,6 @@ const SINK: ConnectorKind = ConnectorKind { word: "sink", path: "/v1/sinks", mem
 const SOURCE: ConnectorKind =
     ConnectorKind { word: "source", path: "/v1/sources", member: "sources" };
 
-fn start(text: &str) -> Result<Value, ArgumentError> {
-    match (text, text.parse::<u64>()) {
-        ("beginning" | "now", _) => Ok(json!(text)),
-        (_, Ok(position)) => Ok(json!(position)),
-        _ if parse_rfc3339(text).is_some() => Ok(json!(text)),
-        _ => Err("must be beginning, now, a position or a time".into()),
-    }
-}
-
 /// Runs `wellspring sink`.
 pub(crate) fn run_sink(args: &SinkArgs) -> Result<(), Failure> {
     match &args.what {
@@ -182,7 +171,7 @@ pub(crate) fn run_sink(args: &SinkArgs) -> Result<(), Failure> {
         }
         SinkCommand::Reset { server, name, to, yes } => {
             let what = format!("This moves sink {name}: events are delivered again, or never.");
-            confirm(*yes, &what, name)?;
+            confirmation::ask_unless(*yes, &what, name)?;
             post(&mut server.client()?, SINK, name, "reset", Some(&json!({ "to": to })))?;
             say(&format!("Sink {name} restarts at {to}."))
         }
@@ -195,7 +184,7 @@ pub(crate) fn run_source(args: &SourceArgs) -> Result<(), Failure> {
         SourceCommand::Common(common) => run_common(SOURCE, common),
         SourceCommand::Reset { server, name, yes } => {
             let what = format!("This moves source {name}: records are appended again, or never.");
-            confirm(*yes, &what, name)?;
+            confirmation::ask_unless(*yes, &what, name)?;
             post(&mut server.client()?, SOURCE, name, "reset", None)?;
             say(&format!("Source {name} restarts where its definition says."))
         }
@@ -219,15 +208,11 @@ fn run_common(kind: ConnectorKind, command: &CommonCommand) -> Result<(), Failur
         }
         CommonCommand::Delete { server, name, yes } => {
             let what = format!("This deletes {} {name} and its place, permanently.", kind.word);
-            confirm(*yes, &what, name)?;
+            confirmation::ask_unless(*yes, &what, name)?;
             ask(&mut server.client()?, kind, name, "DELETE", &path(kind, name), None)?;
             say(&format!("Deleted {} {name}.", kind.word))
         }
     }
-}
-
-fn confirm(yes: bool, what: &str, name: &str) -> Result<(), Failure> {
-    if yes { Ok(()) } else { confirmation::ask_for(what, name) }
 }
 
 fn list(client: &mut Client, kind: ConnectorKind, as_json: bool) -> Result<(), Failure> {
@@ -267,13 +252,7 @@ fn status(
 }
 
 fn put(client: &mut Client, kind: ConnectorKind, name: &str, file: &Path) -> Result<(), Failure> {
-    let mut definition = Vec::new();
-    let shown = file.display();
-    let read_in = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_end(&mut definition).map(drop),
-        _ => std::fs::read(file).map(|bytes| definition = bytes),
-    };
-    read_in.map_err(|error| Failure::new(Code::NoInput, format!("{shown}: {error}")))?;
+    let definition = read_file(file)?;
     let answer = ask(client, kind, name, "PUT", &path(kind, name), Some(&definition))?;
     let done = if answer.head.status == 201 { "Defined" } else { "Changed" };
     say(&format!("{done} {0} {name}; see `wellspring {0} status {name}`.", kind.word))

@@ -5,8 +5,8 @@ mod report;
 mod run;
 
 use crate::answer::read;
-use crate::argument_error::ArgumentError;
 use crate::confirmation;
+use crate::definition::{read_file, start};
 use crate::exit::{Code, Failure, InputKind, say};
 use crate::numbers::counted;
 use crate::problem::Problem;
@@ -14,11 +14,9 @@ use crate::target::Target;
 use report::{ConsumerReport, OpenKeyReport, lines, open_rows, rows};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Answer, Client, Request};
-use wellspring_host::clock::parse_rfc3339;
 
 /// What `wellspring consumer` takes.
 #[derive(Debug, clap::Args)]
@@ -154,15 +152,6 @@ struct ParkedArgs {
     positions: Vec<u64>,
 }
 
-fn start(text: &str) -> Result<Value, ArgumentError> {
-    match (text, text.parse::<u64>()) {
-        ("beginning" | "now", _) => Ok(json!(text)),
-        (_, Ok(position)) => Ok(json!(position)),
-        _ if parse_rfc3339(text).is_some() => Ok(json!(text)),
-        _ => Err("must be beginning, now, a position or a time".into()),
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &ConsumerArgs) -> Result<(), Failure> {
     if let ConsumerCommand::Run(run) = &args.what {
@@ -198,21 +187,17 @@ pub(crate) fn run(args: &ConsumerArgs) -> Result<(), Failure> {
         }
         ConsumerCommand::Reset { name, to, yes } => {
             let what = format!("This moves consumer {name}: events are delivered again, or never.");
-            confirm(*yes, &what, name)?;
+            confirmation::ask_unless(*yes, &what, name)?;
             asker.post(name, "reset", &json!({ "to": to }))?;
             say(&format!("Consumer {name} restarts at {to}."))
         }
         ConsumerCommand::Delete { name, yes } => {
             let what = format!("This deletes consumer {name} and its place, permanently.");
-            confirm(*yes, &what, name)?;
+            confirmation::ask_unless(*yes, &what, name)?;
             asker.ask(name, "DELETE", "", None)?;
             say(&format!("Deleted consumer {name}."))
         }
     }
-}
-
-fn confirm(yes: bool, what: &str, name: &str) -> Result<(), Failure> {
-    if yes { Ok(()) } else { confirmation::ask_for(what, name) }
 }
 
 #[derive(Deserialize)]
@@ -355,16 +340,6 @@ fn refusal(target: &Target, name: &str, problem: &Problem, input: InputKind) -> 
         )),
         _ => target.refusal(problem, input),
     }
-}
-
-fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
-    let mut definition = Vec::new();
-    let read_in = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_end(&mut definition).map(drop),
-        _ => std::fs::read(file).map(|bytes| definition = bytes),
-    };
-    read_in.map_err(|error| Failure::new(Code::NoInput, format!("{}: {error}", file.display())))?;
-    Ok(definition)
 }
 
 impl PutArgs {
