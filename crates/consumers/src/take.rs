@@ -89,8 +89,8 @@ impl Consumer {
     }
 
     /// Gives a worker at most `want` deliveries, each with a `nonce` that no other process would
-    /// draw. A call that waits is given nothing once another one has begun: its answer may have
-    /// nobody to read it.
+    /// draw. A call that waits gets nothing once the worker has called again: the client
+    /// of the earlier call may have disconnected.
     pub fn take(
         &mut self,
         worker: &str,

@@ -16,7 +16,7 @@ mod trusted;
 mod write;
 
 pub use answer::{Rfc3339, to_json};
-pub use document::{document, missing, once, rule, unknown};
+pub use document::{document, missing, once, read_text, rule, unknown};
 pub use encoding::{base64_fault, is_wide, without_mark};
 pub use pointer::{Pointer, PointerFault};
 pub use pointer_set::PointerSet;

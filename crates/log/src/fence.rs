@@ -2,8 +2,8 @@
 //! them in the order that makes an answer mean something, and knows none of them.
 //!
 //! A right is held in memory by something else and can be lost while its append is under way. So it
-//! is asked for where the append gets its positions: whoever takes the right away afterwards finds
-//! the events of the former holder before those of the next. A refusal by a fence comes after the
+//! is checked where the append gets its positions: if the right is taken away afterwards, the
+//! events of the former holder come before those of the next. A refusal by a fence comes after the
 //! answer to a retry and before a failed condition: a former holder meets the events of its
 //! successor, and would take each conflict for work that it has done itself.
 

@@ -1,7 +1,7 @@
 //! Figures of sinks and sources.
 
 use crate::report::ConnectorReport;
-use wellspring_host::stats::family::{Family, Kind};
+use wellspring_host::stats::family::{Family, FigureOf, Kind};
 
 /// What connectors of one kind have done, and their states.
 pub(crate) struct ReportFigures<'a> {
@@ -9,15 +9,7 @@ pub(crate) struct ReportFigures<'a> {
     pub(crate) reports: &'a [(String, ConnectorReport)],
 }
 
-/// A figure of each connector.
-struct FigureOf {
-    kind: Kind,
-    name: &'static str,
-    help: &'static str,
-    value: fn(&ConnectorReport) -> u64,
-}
-
-const SINK: [FigureOf; 10] = [
+const SINK: [FigureOf<ConnectorReport>; 10] = [
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_sink_running",
@@ -80,7 +72,7 @@ const SINK: [FigureOf; 10] = [
     },
 ];
 
-const SOURCE: [FigureOf; 8] = [
+const SOURCE: [FigureOf<ConnectorReport>; 8] = [
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_source_running",
@@ -140,12 +132,8 @@ impl ReportFigures<'_> {
         self.families(&SOURCE, "source")
     }
 
-    fn families(&self, figures: &[FigureOf], label: &'static str) -> Vec<Family> {
-        let family = |figure: &FigureOf| {
-            let series =
-                self.reports.iter().map(|(name, report)| (name.clone(), (figure.value)(report)));
-            Family::of_each(figure.kind, figure.name, figure.help, label, series)
-        };
-        figures.iter().map(family).collect()
+    fn families(&self, figures: &[FigureOf<ConnectorReport>], label: &'static str) -> Vec<Family> {
+        let series = || self.reports.iter().map(|(name, report)| ([name.clone()], report));
+        figures.iter().map(|figure| figure.of_every([label], series())).collect()
     }
 }

@@ -8,13 +8,12 @@ use std::time::Duration;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, Rfc3339};
-use wellspring_host::wire::json::{document, missing, once, unknown};
+use wellspring_host::wire::json::{document, missing, once, read_text, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
 use wellspring_host::wire::params::within;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Lease, LeaseError, LeaseHolder, LeaseProof, Leases, TooManyWaiters};
-use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, limits};
+use wellspring_types::limits;
 
 /// Longest time to live of a lease, in ms.
 pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
@@ -159,7 +158,9 @@ fn read_fields(
             _ if !allowed.contains(&key) => return unknown(at, known),
             "ttl_ms" => &mut fields.ttl_ms,
             "wait_ms" => &mut fields.wait_ms,
-            "holder" => return once(&mut fields.holder, at, read_holder(value)?),
+            "holder" => {
+                return once(&mut fields.holder, at, read_text(value, limits::MAX_TAG_BYTES)?);
+            }
             _ => &mut fields.token,
         };
         once(slot, at, value.u64()?)
@@ -171,15 +172,6 @@ fn read_fields(
         return Err(Fault::of("ttl_ms", start, FaultKind::Rule("must be at least 1".into())));
     }
     Ok(fields)
-}
-
-/// A name that a client has chosen for itself.
-fn read_holder(value: &mut Cursor<'_>) -> Result<String, Box<Fault>> {
-    let at = value.at();
-    let holder = value.string()?.into_owned();
-    check_text(&holder, limits::MAX_TAG_BYTES)
-        .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
-    Ok(holder)
 }
 
 /// Waits until the lease that a proof names has ended.

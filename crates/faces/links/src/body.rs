@@ -4,10 +4,8 @@ use crate::view::{Change, Code, Create, MAX_TAG_BYTES, MAX_TAGS, Naming};
 use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, ReadResult};
-use wellspring_host::wire::json::{document, once, rule, unknown};
+use wellspring_host::wire::json::{document, once, read_text, rule, unknown};
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_types::Invalid;
-use wellspring_types::valid::check_text;
 
 /// Largest body about one link, in bytes: room for the longest URL with every character escaped.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
@@ -174,9 +172,7 @@ fn read_tags(value: &mut Cursor<'_>) -> ReadResult<Vec<String>> {
             return Err(Fault::new(at, FaultKind::TooLarge { detail, limit: MAX_TAGS as u64 }));
         }
         let at = value.at();
-        let tag = value.string()?.into_owned();
-        check_text(&tag, MAX_TAG_BYTES)
-            .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
+        let tag = read_text(value, MAX_TAG_BYTES)?;
         if tags.contains(&tag) {
             return Err(Fault::new(
                 at,

@@ -46,6 +46,33 @@ pub(crate) struct Series {
     pub(crate) value: Value,
 }
 
+/// A figure of several things of one kind.
+pub struct FigureOf<T> {
+    /// How it is to be read.
+    pub kind: Kind,
+    /// Its name, as that of a [`Family`].
+    pub name: &'static str,
+    /// What it says, in a sentence.
+    pub help: &'static str,
+    /// The value of one thing.
+    pub value: fn(&T) -> u64,
+}
+
+impl<T> FigureOf<T> {
+    /// Its family, with a series for each thing, which these labels tell apart.
+    pub fn of_every<'a, const N: usize>(
+        &self,
+        labels: [&'static str; N],
+        things: impl IntoIterator<Item = ([String; N], &'a T)>,
+    ) -> Family
+    where
+        T: 'a,
+    {
+        let series = things.into_iter().map(|(of, thing)| (of, (self.value)(thing)));
+        Family::of_every(self.kind, self.name, self.help, labels, series)
+    }
+}
+
 /// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {

@@ -1,5 +1,5 @@
-//! Appends that settle a delivery: what they append is there once, whoever repeats them and
-//! whatever crashes in between.
+//! Appends that settle a delivery: what they append is there once, whichever worker repeats them
+//! and whatever crashes in between.
 
 use crate::client::{Answer, Client};
 use crate::closed::Closed;

@@ -220,7 +220,7 @@ fn a_silent_worker_loses_what_it_holds_and_a_sign_of_life_keeps_it() {
     assert_eq!((&seen["workers"], &seen["in_flight"]), (&json!(0), &json!(0)), "it is gone");
     let again = two.next(&json!({"wait_ms": LONG_MS}));
     assert_eq!(again["deliveries"][0]["tries"], 2);
-    // The first pull in line watches the clock: nobody else asks.
+    // The first pull in line watches the clock, without any other request.
     let third = Worker::new(&server, "three").next(&json!({"wait_ms": LONG_MS}));
     assert_eq!(third["deliveries"][0]["tries"], 3);
     let late = one.next(&json!({"done": [held[0].0]}));

@@ -3,11 +3,10 @@
 use crate::view::read_moment;
 use wellspring_consumers::{Backoff, Definition, DefinitionFault, FailureRule, OrderKey};
 use wellspring_host::wire::json::{
-    Cursor, ReadResult, missing, once, push_string, push_u64, rule, unknown,
+    Cursor, ReadResult, missing, once, push_string, push_u64, read_text, rule, unknown,
 };
 use wellspring_json::{push_query, read_query};
-use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, Position, Query, limits};
+use wellspring_types::{Position, Query, limits};
 
 /// Longest time of a definition, in ms: a day.
 pub(super) const MAX_MS: u64 = 86_400_000;
@@ -113,15 +112,11 @@ fn read_order_key(value: &mut Cursor<'_>) -> ReadResult<OrderKey> {
     value.object(|name, value| {
         let at = value.at();
         match name {
-            "tag" => once(&mut tag, at, value.string()?.into_owned()),
+            "tag" => once(&mut tag, at, read_text(value, limits::MAX_TAG_BYTES - 1)?),
             _ => unknown(at, "tag"),
         }
     })?;
     let Some(tag) = tag else { return missing("tag", at) };
-    let fits = check_text(&tag, limits::MAX_TAG_BYTES - 1);
-    fits.map_err(|reason| {
-        wellspring_host::wire::json::Fault::of_invalid(Invalid { field: "tag".into(), reason }, at)
-    })?;
     Ok(OrderKey::Tag(tag.into()))
 }
 

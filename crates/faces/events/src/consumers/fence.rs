@@ -51,6 +51,14 @@ impl DeliveryFence {
         *self.events.last().expect("a delivery has events")
     }
 
+    fn check_epoch(&self, epoch: u64) -> Result<(), FenceRefusal> {
+        // Another log has epochs of its own; the consumer checks that of its log.
+        if self.is_same_log && epoch != self.consumer.epoch {
+            return Err(FenceRefusal::DeliveryLost);
+        }
+        Ok(())
+    }
+
     /// Tells the consumer what became of the append with this fence.
     pub(super) fn tell(&self, outcome: &Result<Appended, AppendError>) {
         let is_durable = match outcome {
@@ -71,14 +79,12 @@ impl DeliveryFence {
 
 impl Fence for DeliveryFence {
     fn holds(&self, epoch: u64) -> Result<(), FenceRefusal> {
-        if self.is_same_log && epoch != self.consumer.epoch {
-            return Err(FenceRefusal::DeliveryLost);
-        }
+        self.check_epoch(epoch)?;
         self.consumer.check_held(self).map_err(refusal)
     }
 
     fn stage(&self, epoch: u64, first: Position) -> Result<(), FenceRefusal> {
-        self.holds(epoch)?;
+        self.check_epoch(epoch)?;
         // What is appended to another log is not looked for after a restart.
         let before = if self.is_same_log { first - 1 } else { Position::MAX };
         self.consumer.begin_staged(self, before).map_err(refusal)?;

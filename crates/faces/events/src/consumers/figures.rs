@@ -5,32 +5,23 @@ use super::open::OpenConsumer;
 use super::status::ConsumerStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use wellspring_consumers::Counters;
-use wellspring_host::stats::family::{Family, Kind};
+use wellspring_consumers::RunState;
+use wellspring_host::stats::family::{Family, FigureOf, Kind};
 
 /// One consumer's figures.
 struct ConsumerFigures {
     /// Log and name.
     labels: [String; 2],
     status: ConsumerStatus,
-    counters: Counters,
     checkpoint_bytes: u64,
 }
 
-/// A figure of each consumer.
-struct FigureOf {
-    kind: Kind,
-    name: &'static str,
-    help: &'static str,
-    value: fn(&ConsumerFigures) -> u64,
-}
-
-const FIGURES: [FigureOf; 14] = [
+const FIGURES: [FigureOf<ConsumerFigures>; 14] = [
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_consumer_running",
         help: "1 while the consumer delivers, 0 while it is paused or stopped.",
-        value: |of| u64::from(of.status.state == "running"),
+        value: |of| u64::from(of.status.state == RunState::Running),
     },
     FigureOf {
         kind: Kind::Gauge,
@@ -78,31 +69,31 @@ const FIGURES: [FigureOf; 14] = [
         kind: Kind::Counter,
         name: "wellspring_consumer_delivered_total",
         help: "Deliveries taken by workers.",
-        value: |of| of.counters.delivered,
+        value: |of| of.status.counters.delivered,
     },
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_consumer_settled_total",
         help: "Events settled.",
-        value: |of| of.counters.settled,
+        value: |of| of.status.counters.settled,
     },
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_consumer_failed_total",
         help: "Deliveries that their workers reported as failed.",
-        value: |of| of.counters.failed,
+        value: |of| of.status.counters.failed,
     },
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_consumer_expired_total",
         help: "Deliveries taken from workers that were silent, or held them for too long.",
-        value: |of| of.counters.expired,
+        value: |of| of.status.counters.expired,
     },
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_consumer_late_total",
         help: "Results refused because their delivery was lost.",
-        value: |of| of.counters.late,
+        value: |of| of.status.counters.late,
     },
     FigureOf {
         kind: Kind::Counter,
@@ -117,20 +108,15 @@ pub(crate) fn families(consumers: &Consumers, wall_us: u64) -> Vec<Family> {
     let of = |(log, consumer): (String, Arc<OpenConsumer>)| {
         // One that is being changed has none.
         let status = ConsumerStatus::of(&consumer, wall_us).ok()?;
-        let counters = consumer.with(|state, _| state.counters()).ok()?;
         let checkpoint_bytes = consumer.checkpoint_bytes.load(Relaxed);
         let labels = [log, consumer.name.clone()];
-        Some(ConsumerFigures { labels, status, counters, checkpoint_bytes })
+        Some(ConsumerFigures { labels, status, checkpoint_bytes })
     };
     let consumers: Vec<ConsumerFigures> = consumers.opened().into_iter().filter_map(of).collect();
     let labels = ["log", "consumer"];
-    let mut families: Vec<Family> = FIGURES
-        .iter()
-        .map(|figure| {
-            let series = consumers.iter().map(|of| (of.labels.clone(), (figure.value)(of)));
-            Family::of_every(figure.kind, figure.name, figure.help, labels, series)
-        })
-        .collect();
+    let series = || consumers.iter().map(|of| (of.labels.clone(), of));
+    let mut families: Vec<Family> =
+        FIGURES.iter().map(|figure| figure.of_every(labels, series())).collect();
     let ages = consumers
         .iter()
         .filter_map(|of| Some((of.labels.clone(), of.status.oldest_age_ms? as f64 / 1_000.0)));

@@ -10,7 +10,6 @@ use super::scan::Scanner;
 use super::status::shown_worker;
 use super::stored::{self, ParkedEvent, RestoredConsumer};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,13 +155,17 @@ impl OpenConsumer {
     /// # Errors
     /// [`Closed`].
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Consumer, u64) -> T) -> Result<T, Closed> {
+        self.with_state(|state, now_us| act(&mut state.consumer, now_us))
+    }
+
+    fn with_state<T>(&self, act: impl FnOnce(&mut ConsumerState, u64) -> T) -> Result<T, Closed> {
         let now_us = self.clock.monotonic_us();
         let leads = self.log.leads_in(self.epoch);
         let mut state = self.state();
         if state.is_closed || !leads {
             return Err(Closed);
         }
-        let result = act(&mut state.consumer, now_us);
+        let result = act(&mut state, now_us);
         for (position, worker) in state.consumer.take_parked_by_expiry() {
             let worker = shown_worker(&worker);
             let reason = "its worker was silent for too long, or held it for too long".to_owned();
@@ -182,6 +185,10 @@ impl OpenConsumer {
     /// Takes nothing, settles nothing and saves nothing from now on. Its pulls end.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
+        self.tell_closed();
+    }
+
+    fn tell_closed(&self) {
         self.news.notify_one();
         self.saved.send_modify(|_| {});
     }
@@ -209,8 +216,10 @@ impl OpenConsumer {
         if has_unsaved && checkpoint.is_none() {
             return CloseVerdict::NotYet;
         }
+        // Under the same lock: an append that was staged in between would be missed.
+        state.is_closed = true;
         drop(state);
-        self.close();
+        self.tell_closed();
         CloseVerdict::Closed(checkpoint)
     }
 
@@ -225,9 +234,9 @@ impl OpenConsumer {
     /// know idempotency keys: the event's place, and its checksum, since a restored log may have
     /// another event there.
     pub(super) fn effect_key(&self, generation: u64, record: &RecordView<'_>) -> String {
-        let mut key = format!("{}-{}-{generation}-", self.name, self.id);
-        let _ = write!(key, "{}-{:08x}", record.position(), record.checksum());
-        key
+        let (name, id) = (&self.name, &self.id);
+        let (position, checksum) = (record.position(), record.checksum());
+        format!("{name}-{id}-{generation}-{position}-{checksum:08x}")
     }
 
     /// The number of the checkpoint that says what is so now: it may not be built yet.
@@ -252,7 +261,7 @@ impl OpenConsumer {
         }
     }
 
-    /// An append that settles a delivery is being staged, after this position.
+    /// An append that settles a delivery with these events is being staged, after this position.
     ///
     /// # Errors
     /// [`DeliveryRefusal`].
@@ -261,14 +270,17 @@ impl OpenConsumer {
         fence: &DeliveryFence,
         before: Position,
     ) -> Result<(), DeliveryRefusal> {
-        let now_us = self.clock.monotonic_us();
-        let mut state = self.state();
-        if state.is_closed {
-            return Err(DeliveryRefusal::Lost);
-        }
-        state.consumer.begin_settling(&fence.worker, fence.delivery, None, now_us)?;
-        state.staged.insert(fence.delivery, before);
-        Ok(())
+        let (worker, delivery) = (&*fence.worker, fence.delivery);
+        let staged = self.with_state(|state, now_us| {
+            let held = state.consumer.peek_held(worker, delivery);
+            if held.is_some_and(|events| events != fence.events) {
+                return Err(DeliveryRefusal::Lost);
+            }
+            state.consumer.begin_settling(worker, delivery, None, now_us)?;
+            state.staged.insert(delivery, before);
+            Ok(())
+        });
+        staged.unwrap_or(Err(DeliveryRefusal::Lost))
     }
 
     /// An append that was staged is durable, or was set back.

@@ -40,7 +40,8 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 /// Time between two tries to close a consumer while appends settle its deliveries.
 const CLOSE_PAUSE: Duration = Duration::from_millis(1);
 
-/// A consumer in the hands of an operator: nobody else opens, changes or deletes one of the log.
+/// A request of an operator about a consumer. It holds [`LogConsumers::changing`], so no other
+/// request opens, changes or deletes a consumer of the log meanwhile.
 struct Operated<'a> {
     face: &'a EventFace,
     request: &'a Request,
@@ -53,7 +54,7 @@ impl Operated<'_> {
     fn problem(&self, interrupted: Interrupted) -> Box<Problem> {
         let effects = &self.request.effects;
         match interrupted {
-            // Only the end of the lead closes what nobody else may change.
+            // While this request holds the lock, only a loss of the lead closes a consumer.
             Interrupted::Closed => effects.refused(LeaseError::NotLeading).into(),
             Interrupted::NotSaved(error) => effects.refused(error).into(),
             Interrupted::Problem(problem) => problem,
@@ -168,7 +169,8 @@ impl Operated<'_> {
     }
 }
 
-/// Calls `act` with a consumer that nobody else may change, and the work that is charged for it.
+/// Evaluates `act` with a consumer under the lock of [`LogConsumers::changing`], and with the job
+/// that is charged for it.
 macro_rules! operate {
     ($face:ident, $request:ident, |$operated:ident, $job:ident, $consumer:ident| $act:expr) => {{
         let name = $request.segment(&CONSUMER)?;

@@ -149,7 +149,8 @@ impl LogConsumers {
         self.open_changing(host, job, name).await?.ok_or_else(|| not_found(name))
     }
 
-    /// The same, while nobody else may change it; none if there is no such consumer.
+    /// The same for a caller that holds [`changing`](Self::changing); none if the log has no such
+    /// consumer.
     ///
     /// # Errors
     /// Those of a read.

@@ -2,8 +2,8 @@
 //! log.
 //!
 //! The request key of such an append names the first event that it settles, and its digest the last
-//! one. So a second attempt finds the first, whoever makes it and whatever crashed in between, and
-//! a restart finds what was settled, without an event that says so.
+//! one. So a second attempt by any worker, after any crash, finds the first one; and a restart
+//! finds what was settled without a further event.
 
 use super::fence::DeliveryFence;
 use super::open::OpenConsumer;

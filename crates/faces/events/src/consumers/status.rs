@@ -5,7 +5,7 @@ use super::interrupted::Interrupted;
 use super::open::OpenConsumer;
 use super::pull::state_name;
 use serde::Serialize;
-use wellspring_consumers::{Consumer, KeyName, KeyPlace, KeyStatus};
+use wellspring_consumers::{Consumer, Counters, KeyName, KeyPlace, KeyStatus, RunState};
 use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_types::Position;
 
@@ -76,7 +76,8 @@ pub(super) fn shown_worker(name: &str) -> String {
 /// A consumer at a glance.
 #[derive(Debug, Clone)]
 pub(super) struct ConsumerStatus {
-    pub(super) state: &'static str,
+    pub(super) state: RunState,
+    pub(super) counters: Counters,
     pub(super) generation: u64,
     pub(super) scanned: Position,
     pub(super) floor: Position,
@@ -102,11 +103,12 @@ impl ConsumerStatus {
         let head = consumer.log.head();
         let waiting = consumer.waiting.load(std::sync::atomic::Ordering::Relaxed);
         let mut status = consumer.with(|state: &mut Consumer, now_us| {
-            // Without a pull nobody else has looked at the clock.
+            // Without a waiting pull, nothing else has checked for expiry.
             state.expire(now_us);
             let status = state.status();
             ConsumerStatus {
-                state: state_name(status.state),
+                state: status.state,
+                counters: state.counters(),
                 generation: status.generation,
                 scanned: status.scanned,
                 floor: status.floor,
@@ -140,7 +142,7 @@ impl ConsumerStatus {
         out.extend_from_slice(b",\"definition\":");
         push_definition(out, &consumer.definition);
         out.extend_from_slice(b",\"state\":");
-        push_string(out, self.state);
+        push_string(out, state_name(self.state));
         let numbers = [
             ("generation", self.generation),
             ("scanned", self.scanned),

@@ -3,12 +3,9 @@
 use super::definition::MAX_MS;
 use std::fmt;
 use wellspring_consumers::DeliveryId;
-use wellspring_host::wire::json::Fault;
-use wellspring_host::wire::json::{Cursor, ReadResult, missing, once, rule, unknown};
+use wellspring_host::wire::json::{Cursor, ReadResult, missing, once, read_text, rule, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
-use wellspring_types::Invalid;
 use wellspring_types::Position;
-use wellspring_types::valid::check_text;
 
 /// Most deliveries of an answer, and most of each kind of result in a request.
 pub(crate) const MAX_WANT: u64 = 1_000;
@@ -86,14 +83,6 @@ pub(crate) fn read_delivery(value: &mut Cursor<'_>) -> ReadResult<DeliveryId> {
 /// Reads the name of a worker.
 pub(crate) fn read_worker(value: &mut Cursor<'_>) -> ReadResult<String> {
     read_text(value, MAX_WORKER_BYTES)
-}
-
-fn read_text(value: &mut Cursor<'_>, most_bytes: usize) -> ReadResult<String> {
-    let at = value.at();
-    let text = value.string()?.into_owned();
-    check_text(&text, most_bytes)
-        .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
-    Ok(text)
 }
 
 /// A reason may have line breaks, as exceptions do, and may be long: it is cut.

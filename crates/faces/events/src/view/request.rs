@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use std::collections::HashSet;
 use wellspring_json::{
     Cursor, Fault, FaultKind, Pointer, PointerFault, ReadResult, document, missing, once,
-    read_items, read_texts, rule, unknown,
+    read_items, read_text, read_texts, rule, unknown,
 };
 use wellspring_types::limits::{
     MAX_QUERY_ITEMS, MAX_QUERY_TERMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS,
@@ -416,13 +416,11 @@ fn read_zone(value: &mut Cursor<'_>) -> ReadResult<TimeZone> {
 /// A tag's part before its first colon.
 fn read_tag_key(value: &mut Cursor<'_>) -> ReadResult<String> {
     let at = value.at();
-    let key = value.string()?;
-    check_text(&key, MAX_TAG_BYTES)
-        .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
+    let key = read_text(value, MAX_TAG_BYTES)?;
     if key.contains(':') {
         return rule(at, "must be a tag's part before its first colon");
     }
-    Ok(key.into_owned())
+    Ok(key)
 }
 
 fn too_large<T>(at: usize, detail: String, limit: usize) -> ReadResult<T> {
