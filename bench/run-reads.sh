@@ -13,8 +13,9 @@ for pinning in ${PINNINGS:-pinned none}; do
         "$wsbench" fill --server "$kind" --address "${address[$kind]}" --events "$events" --customers "$customers"
     done
     for (( round = 0; round < ${ROUNDS:-4}; round++ )); do
-        for who in $(in_turns "$round" wellspring umadb umadb-4096); do
-            kind=${who%-4096}; batch=(); [ "$who" = umadb-4096 ] && batch=(--batch-size 4096)
+        for who in $(in_turns "$round" wellspring wellspring-records umadb umadb-4096); do
+            kind=${who%-*}; batch=(); [ "$who" = umadb-4096 ] && batch=(--batch-size 4096)
+            [ "$who" = wellspring-records ] && batch=(--form records)
             "$wsbench" reads --server "$kind" --server-name "$who" --address "${address[$kind]}" --size "$events" \
                 --customers "$customers" --count "${COUNT:-2000}" --round "$round" "${batch[@]}" $(client_flags "$pinning")
         done

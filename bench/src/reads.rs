@@ -5,7 +5,7 @@ use crate::{
     machine,
     row::Sink,
     sample::Samples,
-    store::{Depth, Dialect, Store},
+    store::{Depth, Dialect, EventForm, Store},
 };
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let customers: u64 = flags.required("customers")?;
     let count: usize = flags.or("count", 2000)?;
     let batch_size: Option<u32> = flags.optional("batch-size")?;
+    let form: EventForm = flags.or("form", EventForm::Lines)?;
     let core: Option<usize> = flags.optional("pin")?;
     flags.finish()?;
     if let Some(core) = core {
@@ -25,7 +26,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     }
     for (name, depth) in [("counted", Depth::Count), ("decoded", Depth::Decode)] {
         let (cpu, started) = (machine::own_cpu(), Instant::now());
-        let tally = store.read(None, depth, batch_size)?;
+        let tally = store.read(None, depth, batch_size, form)?;
         let elapsed = started.elapsed();
         if tally.events != size {
             return Err(format!("read {} events of {size}", tally.events).into());
@@ -42,7 +43,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     for number in 0..count as u64 {
         let customer = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % customers;
         let sent = Instant::now();
-        let tally = store.read(Some(&format!("customer:{customer}")), Depth::Decode, batch_size)?;
+        let tag = format!("customer:{customer}");
+        let tally = store.read(Some(&tag), Depth::Decode, batch_size, form)?;
         samples.add(sent.elapsed());
         if tally.events != expected {
             return Err(

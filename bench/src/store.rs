@@ -9,6 +9,7 @@ use crate::{
     workload::write_json,
 };
 use prost::Message as _;
+use wellspring_log::RecordView;
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +36,35 @@ impl std::str::FromStr for Dialect {
         match text {
             "wellspring" => Ok(Self::Wellspring),
             "umadb" => Ok(Self::Umadb),
+            _ => Err(()),
+        }
+    }
+}
+
+/// How Wellspring sends events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EventForm {
+    /// JSON, one event a line.
+    Lines,
+    /// As they are stored.
+    Records,
+}
+
+impl EventForm {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Lines => "application/x-ndjson",
+            Self::Records => "application/vnd.wellspring.records",
+        }
+    }
+}
+
+impl std::str::FromStr for EventForm {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "lines" => Ok(Self::Lines),
+            "records" => Ok(Self::Records),
             _ => Err(()),
         }
     }
@@ -149,6 +179,7 @@ impl Store {
         tag: Option<&str>,
         depth: Depth,
         batch_size: Option<u32>,
+        form: EventForm,
     ) -> Outcome<Tally> {
         let mut tally = Tally::default();
         match self {
@@ -159,22 +190,27 @@ impl Store {
                 };
                 let mut broken = None;
                 let mut carry = Vec::new();
-                let status =
-                    connection.call("GET", &path, "application/x-ndjson", None, |part| {
-                        tally.bytes += part.len() as u64;
-                        match depth {
-                            Depth::Count => {
-                                tally.events += memchr::memchr_iter(b'\n', part).count() as u64
-                            }
-                            Depth::Decode => {
-                                if let Err(error) =
-                                    decode_lines(part, &mut carry, &mut tally.events)
-                                {
-                                    broken.get_or_insert(error);
-                                }
-                            }
+                let status = connection.call("GET", &path, form.media_type(), None, |part| {
+                    tally.bytes += part.len() as u64;
+                    let read = match (form, depth) {
+                        (EventForm::Lines, Depth::Count) => {
+                            tally.events += memchr::memchr_iter(b'\n', part).count() as u64;
+                            Ok(())
                         }
-                    })?;
+                        (EventForm::Lines, Depth::Decode) => {
+                            decode_lines(part, &mut carry, &mut tally.events)
+                        }
+                        (EventForm::Records, _) => {
+                            read_records(part, &mut carry, depth, &mut tally.events)
+                        }
+                    };
+                    if let Err(error) = read {
+                        broken.get_or_insert(error);
+                    }
+                })?;
+                if broken.is_none() && !carry.is_empty() {
+                    broken = Some("the answer ends within an event".into());
+                }
                 match broken {
                     Some(error) => return Err(error.into()),
                     None if status != 200 => return Err(format!("read answered {status}").into()),
@@ -215,12 +251,40 @@ impl Store {
     }
 }
 
+/// Counts or decodes complete records; an incomplete last one is carried over to the next part. What
+/// is decoded is verified, and owned as what `prost` decodes is.
+fn read_records(part: &[u8], carry: &mut Vec<u8>, depth: Depth, events: &mut u64) -> Outcome<()> {
+    let joined;
+    let mut rest = part;
+    if !carry.is_empty() {
+        carry.extend_from_slice(part);
+        joined = std::mem::take(carry);
+        rest = &joined;
+    }
+    while let Some(length) = rest.get(..4) {
+        let length = u32::from_le_bytes(length.try_into()?) as usize;
+        let Some(record) = rest.get(..length) else { break };
+        if length < 32 {
+            return Err("a record is too short".into());
+        }
+        if depth == Depth::Decode {
+            let view = RecordView::verify(record).map_err(|fault| fault.to_string())?;
+            std::hint::black_box((
+                view.event_type().to_owned(),
+                view.tags().map(str::to_owned).collect::<Vec<_>>(),
+                view.data().to_vec(),
+                view.position(),
+            ));
+        }
+        *events += 1;
+        rest = &rest[length..];
+    }
+    carry.extend_from_slice(rest);
+    Ok(())
+}
+
 /// Decodes complete lines; an incomplete last one is carried over to the next part.
-fn decode_lines(
-    part: &[u8],
-    carry: &mut Vec<u8>,
-    events: &mut u64,
-) -> Result<(), serde_json::Error> {
+fn decode_lines(part: &[u8], carry: &mut Vec<u8>, events: &mut u64) -> Outcome<()> {
     let mut rest = part;
     while let Some(end) = memchr::memchr(b'\n', rest) {
         let line = if carry.is_empty() {

@@ -286,6 +286,27 @@ impl<'a> RecordView<'a> {
         Some((self.str(len_at + 1, self.bytes[len_at] as usize), digest, count))
     }
 
+    /// Appends the record as its readers get it: without the key of its request, which is between
+    /// the client that sent it and the log, and with this data in place of its own.
+    pub fn push_for_readers(&self, out: &mut Vec<u8>, data: &[u8]) {
+        let is_whole = self.layout.key_at == 0 && std::ptr::eq(data, self.data());
+        if is_whole {
+            return out.extend_from_slice(self.bytes);
+        }
+        let start = out.len();
+        let id_end = if self.layout.id_at == 0 { HEADER_BYTES } else { self.layout.id_at + 16 };
+        out.extend_from_slice(&self.bytes[..id_end]);
+        out.extend_from_slice(&self.bytes[self.layout.type_at..self.layout.data_at]);
+        out.extend_from_slice(data);
+        let record = &mut out[start..];
+        let length = record.len() as u32;
+        record[..4].copy_from_slice(&length.to_le_bytes());
+        record[27] &= !FLAG_KEY;
+        record[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&record[24..]), &record[8..24]);
+        record[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
     /// Length of the whole record in bytes.
     #[must_use]
     pub fn byte_len(&self) -> usize {
@@ -437,6 +458,27 @@ mod tests {
             prop_assert_eq!(view.position(), position);
             prop_assert_eq!(view.recorded_at_us(), time);
             prop_assert_eq!(view.request_key(), keyed.then_some(("retry-1", [7; 16], 1)));
+        }
+
+        #[test]
+        fn readers_get_everything_but_the_key_and_perhaps_other_data(
+            event in any_event(), keyed in any::<bool>(), other in proptest::option::of(any::<[u8; 9]>()),
+        ) {
+            let mut encoded = EncodedEvents::new();
+            encoded.push(&event.as_ref()).unwrap();
+            if keyed {
+                encoded.attach_key(&RequestKey { key: "secret".into(), digest: [7; 16] });
+            }
+            let mut bytes = encoded.bytes().to_vec();
+            stamp(&mut bytes, 8, 9);
+            let stored = RecordView::verify(&bytes).unwrap();
+            let data = other.as_ref().map_or(stored.data(), |other| &other[..]);
+            let mut out = b"before".to_vec();
+            stored.push_for_readers(&mut out, data);
+            let told = RecordView::verify(&out[6..]).unwrap();
+            prop_assert_eq!(told.request_key(), None);
+            prop_assert_eq!((told.position(), told.recorded_at_us()), (8, 9));
+            prop_assert_eq!(owned(&told), Event { data: data.to_vec(), ..event });
         }
 
         #[test]

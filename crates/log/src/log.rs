@@ -322,6 +322,11 @@ impl Log {
         }
     }
 
+    /// Whether both are handles of one open log.
+    pub fn is_same(&self, other: &Log) -> bool {
+        Arc::ptr_eq(&self.sequencer, &other.sequencer)
+    }
+
     pub(crate) fn sequencer(&self) -> &Sequencer {
         &self.sequencer
     }

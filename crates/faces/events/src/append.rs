@@ -59,7 +59,7 @@ fn moment_us(host: &Host) -> Option<u64> {
     host.otlp.is_on().then(|| host.clock.monotonic_us())
 }
 
-fn push_appended(out: &mut Vec<u8>, appended: &Appended) {
+pub(crate) fn push_appended(out: &mut Vec<u8>, appended: &Appended) {
     let fields: [(&[u8], u64); 3] = [
         (b"{\"first\":", appended.first),
         (b",\"last\":", appended.last),
@@ -119,9 +119,22 @@ pub(crate) struct AppendFacts {
 }
 
 impl AppendFacts {
+    pub(crate) fn of(append: &Append, begun_us: Option<u64>) -> AppendFacts {
+        let condition = append.condition.as_ref();
+        let is_all = |c: &&AppendCondition| {
+            c.fail_if_events_match.as_ref().is_some_and(wellspring_types::Query::is_all)
+        };
+        AppendFacts {
+            ack: append.ack,
+            events: append.events.len(),
+            begun_us,
+            no_event_after: condition.filter(is_all).map(|c| c.after.unwrap_or(0)),
+        }
+    }
+
     /// The problem of an append that was refused. A conflict names no item of a clause that the
     /// client did not send.
-    fn refusal(&self, refused: StepRefusal<AppendError>) -> Box<Problem> {
+    pub(crate) fn refusal(&self, refused: StepRefusal<AppendError>) -> Box<Problem> {
         let conflict = match &refused.error {
             AppendError::Conflict(conflict) => Some(*conflict),
             _ => None,
@@ -220,16 +233,7 @@ enum LongBody {
 
 impl Stager {
     fn gist(&self, append: &Append) -> AppendFacts {
-        let condition = append.condition.as_ref();
-        let is_all = |c: &&AppendCondition| {
-            c.fail_if_events_match.as_ref().is_some_and(wellspring_types::Query::is_all)
-        };
-        AppendFacts {
-            ack: append.ack,
-            events: append.events.len(),
-            begun_us: moment_us(&self.host),
-            no_event_after: condition.filter(is_all).map(|c| c.after.unwrap_or(0)),
-        }
+        AppendFacts::of(append, moment_us(&self.host))
     }
 
     /// Parses a long body, and stages it if nothing else is to be done before. Not for a serving

@@ -14,6 +14,7 @@ pub mod event_json;
 pub(crate) mod fold;
 pub(crate) mod import;
 pub(crate) mod ingest;
+mod lean;
 pub(crate) mod leases;
 pub(crate) mod logs;
 pub(crate) mod one_event;
@@ -38,6 +39,7 @@ use params::{
     ORDER, POSITION, PREFIX, QUERY, SINCE, TAG, TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER,
     TYPES_LIMIT, UNTIL, UUID,
 };
+use read::RECORDS;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
@@ -141,10 +143,10 @@ impl Face for EventFace {
         GET "/v1/events" Log Reader read::get_events:
             "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
             .query[&TYPE, &TAG, &QUERY, &AFTER, &SINCE, &UNTIL, &LIMIT, &ORDER, &FENCE] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
-            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE "" RECORDS ""];
         POST "/v1/query" Log Reader read::post_query: "Reads events with the query in the body."
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
-            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+            .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE "" RECORDS ""];
         GET "/v1/events/{position}" Log Reader one_event::get_event: "One event by position."
             .at(&POSITION) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
         GET "/v1/events/by-id/{uuid}" Log Reader one_event::get_event_by_id: "One event by its id."
@@ -251,6 +253,6 @@ impl Face for EventFace {
     }
 
     fn fast_paths(&self) -> Vec<Factory> {
-        vec![fast_path(self.host.ingest())]
+        std::iter::once(fast_path(self.host.ingest())).chain(lean::paths(&self.host)).collect()
     }
 }

@@ -38,6 +38,10 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Bytes of an answer whose writing counts as a step of work, as a power of two.
 const STEP_BYTES_LOG2: u32 = 8;
 
+/// The media type of stored records, one after another, as `docs/format.md` has them, without the
+/// keys of requests.
+pub(crate) const RECORDS: &str = "application/vnd.wellspring.records";
+
 /// The format of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -45,6 +49,8 @@ pub(crate) enum Format {
     Page,
     /// One event per line.
     Lines,
+    /// One stored record after another ([`RECORDS`]).
+    Records,
     /// `[{"type","tags","data":string,"position"}]`, the DCB dialect.
     Array,
 }
@@ -99,6 +105,7 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
     match request.wants {
         SSE => subscribe::subscribe(host, &request, ReadRequest { after, ..wanted }).await,
         NDJSON => read(&host, &request, wanted, Format::Lines).await,
+        RECORDS => read(&host, &request, wanted, Format::Records).await,
         _ => {
             let limit = page_limit(wanted.limit)?;
             read(&host, &request, ReadRequest { limit: Some(limit), ..wanted }, Format::Page).await
@@ -107,7 +114,7 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
 }
 
 /// Number of events on a page: the client's limit, which in other formats may be larger.
-fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
+pub(super) fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
     match within(asked.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")? {
         0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
         limit => Ok(limit),
@@ -157,7 +164,11 @@ pub(crate) async fn read(
     let disclosure = Disclosure::of(request);
     let snapshot = times.of(snapshot);
     let reading = ReadTask::new(host, (&snapshot, head), query, wanted, times, format, disclosure);
-    let content_type = if format == Format::Lines { NDJSON } else { JSON };
+    let content_type = match format {
+        Format::Lines => NDJSON,
+        Format::Records => RECORDS,
+        Format::Page | Format::Array => JSON,
+    };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
         let mut out = job.run(cost, reading).await?.out;
@@ -216,7 +227,7 @@ async fn pump(
 }
 
 /// A read in progress.
-struct ReadTask {
+pub(super) struct ReadTask {
     events: Events,
     format: Format,
     disclosure: Disclosure,
@@ -224,7 +235,7 @@ struct ReadTask {
     head: Position,
     times: PositionsOfTimes,
     /// Written but not sent.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     /// Most events to write; one more may be examined to know whether there are more.
     limit: u64,
     /// Bytes after which the answer ends, or a piece of it.
@@ -235,7 +246,7 @@ struct ReadTask {
 }
 
 impl ReadTask {
-    fn new(
+    pub(super) fn new(
         host: &Host,
         (snapshot, head): (&Snapshot, Position),
         query: Arc<CompiledQuery>,
@@ -271,7 +282,7 @@ impl ReadTask {
     fn finish(&mut self, more: bool) {
         let out = &mut self.out;
         match self.format {
-            Format::Lines => {}
+            Format::Lines | Format::Records => {}
             Format::Array => out.push(b']'),
             Format::Page => {
                 out.extend_from_slice(b"],\"head\":");
@@ -295,7 +306,7 @@ impl Task for ReadTask {
         if !std::mem::replace(&mut self.begun, true) {
             self.out.extend_from_slice(match self.format {
                 Format::Page => b"{\"events\":[",
-                Format::Lines => b"",
+                Format::Lines | Format::Records => b"",
                 Format::Array => b"[",
             });
         }
@@ -342,6 +353,7 @@ fn push(
             push_event(out, event, disclosure);
         }
         Format::Lines => push_line(out, event, disclosure),
+        Format::Records => event.push_for_readers(out, &disclosure.data(event)),
         Format::Array => {
             out.extend_from_slice(if first { b"{\"type\":" } else { b",{\"type\":" });
             push_string(out, event.event_type());

@@ -29,6 +29,9 @@ pub trait AnyFastPath {
     /// Those of [`FastPath::understand`].
     fn understand(&mut self, head: &Head<'_>) -> Result<AnyParams, Box<Problem>>;
     fn largest_content(&self, params: &AnyParams) -> usize;
+    fn hands_in(&self) -> bool;
+    fn shows_effects(&self) -> bool;
+    fn compares_history(&self) -> bool;
     fn line(&self, params: &AnyParams) -> usize;
     fn answer(
         &mut self,
@@ -36,7 +39,8 @@ pub trait AnyFastPath {
         asked: FastRequest<'_>,
         varying: &mut Varying,
     ) -> FastAnswer<AnyTicket>;
-    fn settled(&mut self, ticket: &AnyTicket) -> TicketState;
+    fn settled(&mut self, ticket: &AnyTicket, varying: &mut Varying) -> TicketState;
+    fn end_turn(&mut self);
     fn render(&self, problem: Box<Problem>) -> Box<Problem>;
 }
 
@@ -72,6 +76,18 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
         params.downcast_ref().map_or(0, |params| self.0.largest_content(params))
     }
 
+    fn hands_in(&self) -> bool {
+        self.0.hands_in()
+    }
+
+    fn shows_effects(&self) -> bool {
+        self.0.shows_effects()
+    }
+
+    fn compares_history(&self) -> bool {
+        self.0.compares_history()
+    }
+
     fn line(&self, params: &AnyParams) -> usize {
         params.downcast_ref().map_or(0, |params| self.0.line(params))
     }
@@ -92,11 +108,15 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
         }
     }
 
-    fn settled(&mut self, ticket: &AnyTicket) -> TicketState {
+    fn settled(&mut self, ticket: &AnyTicket, varying: &mut Varying) -> TicketState {
         match ticket.downcast_ref() {
-            Some(ticket) => self.0.settled(ticket),
+            Some(ticket) => self.0.settled(ticket, varying),
             None => TicketState::Failed(foreign()),
         }
+    }
+
+    fn end_turn(&mut self) {
+        self.0.end_turn();
     }
 
     fn render(&self, problem: Box<Problem>) -> Box<Problem> {

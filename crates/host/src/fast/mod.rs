@@ -21,7 +21,9 @@ pub use form::{Form, FormContent, MOST_VARYING_HEADERS, Varying};
 pub use head::{Head, Headers};
 pub use serving_thread::{ServingThread, Stack, Wake};
 
+use crate::access::Principal;
 use crate::identity::Role;
+use crate::limits::Payer;
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -60,6 +62,24 @@ pub trait FastPath: 'static {
         0
     }
 
+    /// Whether what it accepts may reach the log later than its answer: then nothing that its
+    /// connection asks for afterwards may overtake it.
+    fn hands_in(&self) -> bool {
+        false
+    }
+
+    /// Whether its answers show what requests before them on the same connection have done: each is
+    /// read once those are answered. Only for the shape of a whole request.
+    fn shows_effects(&self) -> bool {
+        false
+    }
+
+    /// Whether it compares `Wellspring-History` with the history of its log. Requests for other
+    /// paths that have the header go to the general stack.
+    fn compares_history(&self) -> bool {
+        false
+    }
+
     /// Orders of the same line wait for the same room: while one of them has found none, the others
     /// are not tried.
     fn line(&self, _params: &Self::Params) -> usize {
@@ -77,8 +97,13 @@ pub trait FastPath: 'static {
     ) -> FastAnswer<Self::Ticket>;
 
     /// The state of a request whose answer is pending. While it is, [`ServingThread::wake`] signals
-    /// when to ask again.
-    fn settled(&mut self, ticket: &Self::Ticket) -> TicketState;
+    /// when to ask again. The varying pieces of a reply go to `varying`, as for
+    /// [`answer`](Self::answer).
+    fn settled(&mut self, ticket: &Self::Ticket, varying: &mut Varying) -> TicketState;
+
+    /// Called by the lean loop after it has read from every connection that had something to read,
+    /// if an answer of any path is pending since: the time to act on all of them at once.
+    fn end_turn(&mut self) {}
 
     /// Renders a problem for its clients, as its face does. Status and `type` stay.
     fn render(&self, problem: Box<Problem>) -> Box<Problem> {
@@ -111,6 +136,14 @@ pub struct Claim {
 pub enum Shape {
     /// It has content, of any length.
     Content,
+    /// It has content of at most this many bytes, and is read when all of it is here, so that it
+    /// can always be [`Elsewhere`](FastAnswer::Elsewhere). The lean loop hands over any other
+    /// framing, and every connection over which a path that [hands in](FastPath::hands_in) has
+    /// accepted something.
+    Whole {
+        /// Most bytes of content.
+        most: usize,
+    },
     /// It has none; a word in its target may vary.
     Bare(Option<Word>),
 }
@@ -125,7 +158,7 @@ pub struct Word {
 }
 
 /// A request with a parsed head.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct FastRequest<'a> {
     /// The word, if its [`Shape`] has one.
     pub word: &'a [u8],
@@ -133,6 +166,10 @@ pub struct FastRequest<'a> {
     pub content: &'a [u8],
     /// The client's address, taking trusted proxies into account.
     pub client: Option<IpAddr>,
+    /// Who pays for work.
+    pub payer: &'a Payer,
+    /// The caller, where the [`Shape`] is that of a whole request.
+    pub caller: Option<&'a Principal>,
     /// Monotonic time in µs; the same for all that a thread answers in one go.
     pub now_us: u64,
 }
@@ -158,7 +195,7 @@ pub enum FastAnswer<Ticket> {
 pub enum TicketState {
     /// Ask again when woken.
     Pending,
-    /// It is answered by the form with this index, without varying pieces.
+    /// It is answered by the form with this index and the pieces written.
     Reply(usize),
     /// Answer this.
     Failed(Box<Problem>),

@@ -95,9 +95,11 @@ impl ThreadPaths {
     ) -> Step {
         let word = match claimed.shape {
             Shape::Bare(Some(word)) => &target.as_bytes()[word.at..],
-            Shape::Bare(None) | Shape::Content => b"",
+            Shape::Bare(None) | Shape::Content | Shape::Whole { .. } => b"",
         };
-        let asked = FastRequest { word, content, client: request.client, now_us };
+        let (client, payer) = (request.client, &request.payer);
+        let caller = Some(&*request.principal);
+        let asked = FastRequest { word, content, client, payer, caller, now_us };
         let ThreadPaths { paths, forms, varying, .. } = self;
         varying.clear();
         let path = &mut paths[claimed.at];
@@ -120,9 +122,10 @@ impl ThreadPaths {
 
     /// The state of a request whose answer is pending.
     fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
-        match self.paths[at].settled(ticket) {
+        self.varying.clear();
+        match self.paths[at].settled(ticket, &mut self.varying) {
             TicketState::Pending => None,
-            TicketState::Reply(form) => Some(response(&self.forms[at][form], &Varying::new())),
+            TicketState::Reply(form) => Some(response(&self.forms[at][form], &self.varying)),
             TicketState::Failed(problem) => Some(Err(self.paths[at].render(problem))),
         }
     }
@@ -195,7 +198,7 @@ async fn answer(
     let (at, shape, most) = claimed?;
     let content = match shape {
         Shape::Bare(_) => Bytes::new(),
-        Shape::Content => match request.body.read(most).await {
+        Shape::Content | Shape::Whole { .. } => match request.body.read(most).await {
             Ok(content) => content,
             Err(problem) => {
                 return Err(with_paths(made_by, |thread| thread.paths[at].render(problem)));

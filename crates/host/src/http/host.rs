@@ -105,7 +105,15 @@ impl Host {
     /// Where an append is best committed. A single client is answered fastest by its own thread,
     /// which delays no other; with several, a waiting thread would keep their batch from gathering.
     pub fn commit_on(&self, request: &Request) -> CommitOn {
-        let alone = self.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
+        match request.version {
+            Version::HTTP_2 => CommitOn::JournalThread,
+            _ => self.commit_on_http_1(),
+        }
+    }
+
+    /// The same for a request over HTTP/1.
+    pub fn commit_on_http_1(&self) -> CommitOn {
+        let alone = self.stats.connections.load(Relaxed) <= 1;
         if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
     }
 

@@ -47,14 +47,26 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
     request.effects.read_key();
+    name_of_key(request.principal.holder(), value.as_bytes(), key_use).map(Some)
+}
+
+/// The name in the log of an `Idempotency-Key` of this holder.
+///
+/// # Errors
+/// As of [`idempotency_key`].
+pub fn name_of_key(
+    holder: Holder<'_>,
+    value: &[u8],
+    key_use: KeyUse,
+) -> Result<String, Box<Problem>> {
     // Replaced bytes would make one key of several.
-    let key = std::str::from_utf8(value.as_bytes())
+    let key = std::str::from_utf8(value)
         .map_err(|_| {
             problem::INVALID.because("Idempotency-Key must be UTF-8").field("Idempotency-Key")
         })?
         .to_owned();
     check_key(&key, "Idempotency-Key")?;
-    Ok(Some(stored_name(request.principal.holder(), key, key_use)))
+    Ok(stored_name(holder, key, key_use))
 }
 
 /// The name in the log of a key that stands in the body, in this field, for what an earlier request

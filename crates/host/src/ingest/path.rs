@@ -87,6 +87,10 @@ impl FastPath for IngestPath {
         self.intake.borrow().largest_body(post.media)
     }
 
+    fn hands_in(&self) -> bool {
+        true
+    }
+
     fn line(&self, post: &Post) -> usize {
         post.target.source
     }
@@ -105,7 +109,7 @@ impl FastPath for IngestPath {
         }
     }
 
-    fn settled(&mut self, ticket: &Ticket) -> fast::TicketState {
+    fn settled(&mut self, ticket: &Ticket, _: &mut Varying) -> fast::TicketState {
         match self.intake.borrow_mut().settled(ticket) {
             Settlement::Pending => fast::TicketState::Pending,
             Settlement::Stored => fast::TicketState::Reply(TAKEN),

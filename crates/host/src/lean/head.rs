@@ -57,12 +57,24 @@ pub(crate) enum Persistence {
     Close,
 }
 
+/// How a request is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completeness {
+    /// Its head by itself, then its body as it comes.
+    InParts,
+    /// All of it at once ([`Shape::Whole`]).
+    Whole,
+    /// The same, once all requests before it are answered.
+    WholeBehind,
+}
+
 /// What a path understood of a head.
 #[derive(Clone)]
 pub(crate) struct HeadMeaning {
     pub(crate) params: AnyParams,
     /// The largest content it accepts, in bytes.
     pub(crate) largest: usize,
+    pub(crate) completeness: Completeness,
 }
 
 /// A request with a parsed head.
@@ -222,9 +234,11 @@ struct Fields<'a> {
     /// Whether there is an `Expect`.
     expects: bool,
     upgrade: bool,
-    /// Whether there is a header that only the other stack understands: from a node, from a client
-    /// that made a change on another node, or from one that names the history it knows.
+    /// Whether there is a header that only the other stack understands: from a node, or from a
+    /// client that made a change on another node.
     is_foreign: bool,
+    /// Whether the client names the history that it knows.
+    names_history: bool,
     credentials: Credentials<'a>,
     /// Whether credentials are repeated.
     ambiguous: bool,
@@ -263,7 +277,7 @@ impl<'a> Fields<'a> {
                 self.length = Some(value);
             }
             15 if is("wellspring-node") => self.is_foreign = true,
-            18 if is("wellspring-history") => self.is_foreign = true,
+            18 if is("wellspring-history") => self.names_history = true,
             30 if is("wellspring-min-system-position") => self.is_foreign = true,
             15 if is("x-forwarded-for") => {
                 if !self.forwarded.is_empty() {
@@ -339,16 +353,20 @@ fn judge<G: Guards>(
         Ok(framing) => framing,
         Err(problem) => return HeadParse::Broken(problem, Some(path_index)),
     };
-    let is_bare = claim.shape != Shape::Content;
-    // The other stack handles the rare rest of a request without content, and words every refusal
-    // that comes first.
-    let is_rare = || {
-        framing != Framing::Length(0)
-            || fields.expects
-            || fields.upgrade
-            || fields.rules.refusal().is_some()
+    let is_bare = matches!(claim.shape, Shape::Bare(_));
+    // The other stack handles the rare rest of a request without content or that is read as a
+    // whole, and words every refusal that comes first.
+    let is_unusual = || fields.expects || fields.upgrade || fields.rules.refusal().is_some();
+    let is_rare = match claim.shape {
+        Shape::Content => false,
+        Shape::Bare(_) => framing != Framing::Length(0) || is_unusual(),
+        Shape::Whole { most } => {
+            framing == Framing::Chunked || fits(most, framing).is_err() || is_unusual()
+        }
     };
-    if fields.is_foreign || !is_answered(&shared.guards, &fields) || (is_bare && is_rare()) {
+    let is_rare =
+        is_rare || (fields.names_history && !shared.paths[path_index].path.compares_history());
+    if fields.is_foreign || !is_answered(&shared.guards, &fields) || is_rare {
         return HeadParse::Foreign;
     }
     let pass = match claim.role {
@@ -368,8 +386,12 @@ fn judge<G: Guards>(
         None => path.understand(&Head { method, target, headers: Headers::Parsed(parsed.headers) }),
     };
     let what = what.and_then(|params| {
-        let largest = path.largest_content(&params);
-        fits(largest, framing).map(|()| HeadMeaning { params, largest })
+        let (largest, completeness) = match claim.shape {
+            Shape::Whole { most } if path.shows_effects() => (most, Completeness::WholeBehind),
+            Shape::Whole { most } => (most, Completeness::Whole),
+            _ => (path.largest_content(&params), Completeness::InParts),
+        };
+        fits(largest, framing).map(|()| HeadMeaning { params, largest, completeness })
     });
     let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
     let word = parsed.word(claim.shape);

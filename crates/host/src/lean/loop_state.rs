@@ -41,6 +41,7 @@ pub(crate) struct LoopState<G: Guards> {
     pub(crate) full: Vec<(usize, usize)>,
     /// Whether requests and bytes are limited.
     pub(crate) limited: bool,
+    pub(crate) pending: PendingAnswers,
     /// Whether the server is shutting down.
     pub(crate) stopping: bool,
     /// Monotonic time of this turn of the loop, in µs.
@@ -66,6 +67,7 @@ impl<G: Guards> LoopState<G> {
             tally: Tally::default(),
             spare: Spare(Vec::new()),
             full: Vec::new(),
+            pending: PendingAnswers::Earlier,
             stopping: false,
             now_us: 0,
         }
@@ -102,6 +104,15 @@ impl<G: Guards> LoopState<G> {
             None => problem,
         }
     }
+}
+
+/// Since when answers are pending, if there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PendingAnswers {
+    /// Since an earlier turn of the loop.
+    Earlier,
+    /// One at least since this turn.
+    SinceThisTurn,
 }
 
 /// When a request arrived, and its entry for the access log, if requests are logged.

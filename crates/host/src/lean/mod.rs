@@ -205,6 +205,9 @@ pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Replayed
 }
 
 #[cfg(test)]
+mod pipeline_tests;
+
+#[cfg(test)]
 mod session_tests;
 
 #[cfg(test)]
@@ -212,6 +215,9 @@ mod third_path_tests;
 
 #[cfg(test)]
 mod visit_tests;
+
+#[cfg(test)]
+mod whole_tests;
 
 #[cfg(test)]
 mod worker_tests;

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::head::{Framing, Persistence};
-use super::loop_state::{Arrival, LoopState};
+use super::loop_state::{Arrival, LoopState, PendingAnswers};
 use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
@@ -41,9 +41,15 @@ impl Session {
         }
         let served = &mut shared.paths[asking.path_index];
         served.varying.clear();
-        let asked = FastRequest { word, content, client: asking.client, now_us: shared.now_us };
+        let payer = self.quota_keys.map(|keys| shared.guards.payer(keys)).unwrap_or_default();
+        let (client, now_us) = (asking.client, shared.now_us);
+        let caller = asking.principal.as_deref();
+        let asked = FastRequest { word, content, client, payer: &payer, caller, now_us };
         let outcome = served.path.answer(&asking.params, asked, &mut served.varying);
         let said = if shared.stopping && !follows { Persistence::Close } else { asking.after };
+        if matches!(outcome, FastAnswer::Reply(_) | FastAnswer::Pending(_)) {
+            self.handed_in |= served.hands_in;
+        }
         match outcome {
             FastAnswer::Reply(form) => {
                 let form = &mut served.forms[form];
@@ -63,6 +69,7 @@ impl Session {
             FastAnswer::Pending(ticket) => {
                 let PendingRequest { path_index, after, came, .. } = asking;
                 self.replies.wait_for(Durable { path_index, ticket, after, came });
+                shared.pending = PendingAnswers::SinceThisTurn;
                 self.go_on(after);
             }
             FastAnswer::Refused(problem) => self.answer_problem(shared, asking, problem, said),

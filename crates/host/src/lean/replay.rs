@@ -14,7 +14,7 @@ use crate::fast::{
 use crate::http::body_memory::BodyMemory;
 use crate::identity::Role;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
-use crate::limits::QuotaKeys;
+use crate::limits::{Payer, QuotaKeys};
 use crate::stats::Stats;
 use crate::wire::problem::{self, Problem};
 use std::cell::RefCell;
@@ -89,6 +89,10 @@ impl Guards for FakeGuards {
             limits.charge_bytes(quota_keys, bytes, now_us);
         }
     }
+
+    fn payer(&self, quota_keys: QuotaKeys) -> Payer {
+        self.limited.as_ref().map_or_else(Payer::default, |limits| Payer::new(limits, quota_keys))
+    }
 }
 
 /// Fake ingest. The request's target says what to do with it.
@@ -133,6 +137,10 @@ impl FastPath for FakeIngest {
         LARGEST_BODY
     }
 
+    fn hands_in(&self) -> bool {
+        true
+    }
+
     fn line(&self, (target, _): &Self::Params) -> usize {
         target.len()
     }
@@ -163,7 +171,7 @@ impl FastPath for FakeIngest {
         FastAnswer::Reply(0)
     }
 
-    fn settled(&mut self, ticket: &u64) -> TicketState {
+    fn settled(&mut self, ticket: &u64, _: &mut Varying) -> TicketState {
         match ticket {
             _ if *ticket >= self.script.borrow().stored => TicketState::Pending,
             13 => TicketState::Failed(problem::STORAGE_FULL.because("the thirteenth")),
@@ -240,7 +248,124 @@ impl FastPath for FakeLinks {
         }
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+    fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
+        match *ticket {}
+    }
+}
+
+/// Fake appends, read as a whole: `!` goes to the other stack, `?` is settled later.
+struct FakeAppends {
+    script: Rc<RefCell<Script>>,
+    tickets: u64,
+}
+
+impl FastPath for FakeAppends {
+    type Params = ();
+    type Ticket = u64;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "POST", path: "/append" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 200,
+            content_type: "text/plain",
+            headers: Vec::new(),
+            varying_headers: &["place"],
+            content: FormContent::Varying,
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let shape = Shape::Whole { most: LARGEST_BODY };
+        let is_ours = method == "POST" && target == "/append";
+        is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape })
+    }
+
+    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        (): &(),
+        asked: FastRequest<'_>,
+        varying: &mut Varying,
+    ) -> FastAnswer<u64> {
+        if asked.content.first() == Some(&b'!') {
+            return FastAnswer::Elsewhere(problem::INTERNAL.because("it can be handed over"));
+        }
+        let mut script = self.script.borrow_mut();
+        script.taken.push(("/append".to_owned(), asked.content.to_vec()));
+        if asked.content.first() == Some(&b'?') {
+            self.tickets += 1;
+            return FastAnswer::Pending(self.tickets - 1);
+        }
+        varying.header(|out| out.push(b'-'));
+        varying.content().extend_from_slice(b"now");
+        FastAnswer::Reply(0)
+    }
+
+    fn settled(&mut self, ticket: &u64, varying: &mut Varying) -> TicketState {
+        if *ticket >= self.script.borrow().stored {
+            return TicketState::Pending;
+        }
+        varying.header(|out| out.extend_from_slice(ticket.to_string().as_bytes()));
+        varying.content().extend_from_slice(b"later");
+        TicketState::Reply(0)
+    }
+}
+
+/// Fake reads, which tell how many appends are settled.
+struct FakeLooks {
+    script: Rc<RefCell<Script>>,
+}
+
+impl FastPath for FakeLooks {
+    type Params = ();
+    type Ticket = Infallible;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: "/v1/look" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 200,
+            content_type: "text/plain",
+            headers: Vec::new(),
+            varying_headers: &[],
+            content: FormContent::Varying,
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let is_ours = method == "GET" && target == "/v1/look";
+        let shape = Shape::Whole { most: 0 };
+        is_ours.then_some(Claim { role: Some(Role::Reader), log: None, shape })
+    }
+
+    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
+        Ok(())
+    }
+
+    fn shows_effects(&self) -> bool {
+        true
+    }
+
+    fn answer(
+        &mut self,
+        (): &(),
+        _: FastRequest<'_>,
+        varying: &mut Varying,
+    ) -> FastAnswer<Infallible> {
+        let settled = self.script.borrow().stored;
+        varying.content().extend_from_slice(settled.to_string().as_bytes());
+        FastAnswer::Reply(0)
+    }
+
+    fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
         match *ticket {}
     }
 }
@@ -283,7 +408,9 @@ fn desk_of(limits: HeadLimits, guards: FakeGuards) -> LoopState<FakeGuards> {
     let stats = Arc::new(Stats::new(1, Vec::new(), 0));
     let ingest = FakeIngest { script: Rc::clone(&guards.script), tickets: 0 };
     let links = FakeLinks { script: Rc::clone(&guards.script) };
-    let paths = vec![erase(ingest), erase(links)];
+    let appends = FakeAppends { script: Rc::clone(&guards.script), tickets: 0 };
+    let looks = FakeLooks { script: Rc::clone(&guards.script) };
+    let paths = vec![erase(ingest), erase(links), erase(appends), erase(looks)];
     LoopState::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
 }
 
@@ -301,7 +428,7 @@ pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u
                 Some(piece) => session.receive(&mut shared, piece),
                 None => session.end_of_input(&mut shared),
             },
-            NextStep::Flush => session.resume(&mut shared),
+            NextStep::Flush | NextStep::Later => session.resume(&mut shared),
             NextStep::Stalled => {
                 shared.guards.script.borrow_mut().room += 1;
                 shared.full.clear();

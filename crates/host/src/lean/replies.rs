@@ -5,7 +5,7 @@ use super::answer;
 use super::head::Persistence;
 use super::loop_state::{Arrival, LoopState};
 use super::seam::Guards;
-use crate::fast::{AnyTicket, TicketState, Varying};
+use crate::fast::{AnyTicket, TicketState};
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
@@ -93,14 +93,15 @@ impl Replies {
                 || (self.queue.is_empty() && last == Persistence::Close);
             let said = if closes { Persistence::Close } else { Persistence::Keep };
             let served = &mut shared.paths[durable.path_index];
-            let answered = match served.path.settled(&durable.ticket) {
+            served.varying.clear();
+            let answered = match served.path.settled(&durable.ticket, &mut served.varying) {
                 TicketState::Pending => {
                     self.queue.push_front(Reply::Durable(durable));
                     return;
                 }
                 TicketState::Reply(form) => {
                     let form = &served.forms[form];
-                    let pushed = form.push(&mut shared.out, &Varying::new(), said);
+                    let pushed = form.push(&mut shared.out, &served.varying, said);
                     pushed.map(|()| form.status).map_err(Into::into)
                 }
                 TicketState::Failed(problem) => Err(problem),

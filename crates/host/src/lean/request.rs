@@ -1,7 +1,9 @@
 //! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
-use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, ParsedRequest, Persistence};
+use super::head::{
+    self, Completeness, Expects, Framing, HeadMeaning, HeadParse, ParsedRequest, Persistence,
+};
 use super::logged::AccessLogEntry;
 use super::loop_state::{Arrival, LoopState};
 use super::placement::Placement;
@@ -9,17 +11,21 @@ use super::repeat::{Meaning, Repeat};
 use super::seam::Guards;
 use super::session::Session;
 use super::state::{KeptHead, PendingRequest, ReceivingBody, RefusedRequest, Rest, State};
+use crate::access::Principal;
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::http::chunked::ChunkFault;
 use crate::protocol::{FirstBytes, first_bytes};
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What is known of a request apart from its head and its parameters.
 struct RequestFacts {
     client: Option<IpAddr>,
     logged: Option<Box<AccessLogEntry>>,
+    /// Of a request that is read as a whole.
+    principal: Option<Arc<Principal>>,
 }
 
 impl Session {
@@ -37,16 +43,23 @@ impl Session {
         {
             let (head, rest) = input.split_at(again.used);
             let Meaning { what, after, pass, forwarded } = &repeat.meaning;
+            let framing = Framing::Length(again.length);
+            if let Some(state) = self.unreadable(path_index, what, framing, again.used, rest.len())
+            {
+                self.state = state;
+                return None;
+            }
             let client = shared.guards.client(self.peer, forwarded);
             let counted = self.count(shared, client, pass.as_ref());
-            let framing = Framing::Length(again.length);
             let what =
                 counted.and_then(|()| head::fits(what.largest, framing)).map(|()| what.clone());
             let logged = shared.logged(head, client, pass.as_ref());
+            let principal = caller_of_whole(shared, &what, pass.as_ref());
             let (expects, after) = (Expects::Nothing, *after);
             let request =
                 ParsedRequest { path_index, what, framing, expects, after, word: again.word };
-            return self.begin(shared, request, RequestFacts { client, logged }, head, rest);
+            let facts = RequestFacts { client, logged, principal };
+            return self.begin(shared, request, facts, head, rest);
         }
         // Line ends before a request are ignored.
         match input {
@@ -86,9 +99,18 @@ impl Session {
             }
             HeadParse::Whole { mut request, used, piece, pass, forwarded } => {
                 let (head, rest) = input.split_at(used);
+                let ParsedRequest { path_index, what, framing, .. } = &request;
+                if let Ok(what) = what
+                    && let Some(state) =
+                        self.unreadable(*path_index, what, *framing, used, rest.len())
+                {
+                    self.state = state;
+                    return None;
+                }
                 let client = shared.guards.client(self.peer, &forwarded);
                 let counted = self.count(shared, client, pass.as_ref());
                 let logged = shared.logged(head, client, pass.as_ref());
+                let principal = caller_of_whole(shared, &request.what, pass.as_ref());
                 if let (Some(piece), Ok(what), Expects::Nothing) =
                     (&piece, &request.what, request.expects)
                 {
@@ -104,9 +126,34 @@ impl Session {
                 if let Err(problem) = counted {
                     request.what = Err(problem);
                 }
-                self.begin(shared, request, RequestFacts { client, logged }, head, rest)
+                self.begin(shared, request, RequestFacts { client, logged, principal }, head, rest)
             }
         }
+    }
+
+    /// The state in which a request that is read as a whole is left, if it cannot be read here and
+    /// now: it waits for more bytes or for answers, or goes to the other stack. Nothing of it is
+    /// counted yet.
+    fn unreadable(
+        &self,
+        path_index: usize,
+        what: &HeadMeaning,
+        framing: Framing,
+        head_bytes: usize,
+        here: usize,
+    ) -> Option<State> {
+        let Framing::Length(length) = framing else { return None };
+        if what.completeness == Completeness::InParts {
+            return None;
+        }
+        if self.handed_in || length > what.largest as u64 {
+            return Some(State::Leaving);
+        }
+        if length > here as u64 {
+            return Some(State::Whole { needs: head_bytes + length as usize, path_index });
+        }
+        let is_behind = what.completeness == Completeness::WholeBehind && self.waits();
+        is_behind.then_some(State::Behind)
     }
 
     /// Starts a request with a parsed head: bytes consumed of `head` and `rest`. `None`: the other
@@ -121,9 +168,9 @@ impl Session {
     ) -> Option<usize> {
         self.begun = self.begun.wrapping_add(1);
         let ParsedRequest { path_index, what, framing, expects, after, word } = request;
-        let RequestFacts { client, logged } = known;
+        let RequestFacts { client, logged, principal } = known;
         let came = Arrival { at_us: shared.now_us, logged };
-        let HeadMeaning { params, largest } = match what {
+        let HeadMeaning { params, largest, completeness } = match what {
             Ok(understood) => understood,
             Err(problem) => {
                 // Whether a client that asked first now sends the body is unknown.
@@ -134,7 +181,7 @@ impl Session {
                 return Some(head.len());
             }
         };
-        let asking = PendingRequest { path_index, params, client, after, came };
+        let asking = PendingRequest { path_index, params, principal, client, after, came };
         if let Framing::Length(length) = framing
             && length <= rest.len() as u64
         {
@@ -150,6 +197,7 @@ impl Session {
                     return None;
                 }
             }
+            self.executed += u32::from(completeness != Completeness::InParts);
             return Some(head.len() + length);
         }
         if expects == Expects::Continue && rest.is_empty() {
@@ -254,6 +302,16 @@ impl Session {
             }
         }
     }
+}
+
+/// The caller of a request, if it is read as a whole.
+fn caller_of_whole<G: Guards>(
+    shared: &LoopState<G>,
+    what: &Result<HeadMeaning, Box<Problem>>,
+    pass: Option<&G::Pass>,
+) -> Option<Arc<Principal>> {
+    let is_whole = matches!(what, Ok(what) if what.completeness != Completeness::InParts);
+    pass.filter(|_| is_whole).and_then(|pass| shared.guards.principal(pass))
 }
 
 /// Whether an incomplete head, of which `seen` bytes were parsed in vain, is worth parsing again: a

@@ -5,7 +5,7 @@ use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
 use crate::identity::Holder;
 use crate::identity::Role;
-use crate::limits::{QuotaKeys, SharedBucket};
+use crate::limits::{Payer, QuotaKeys, SharedBucket};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
@@ -66,6 +66,8 @@ pub(crate) trait Guards {
     ) -> (QuotaKeys, Result<(), Box<Problem>>);
     /// Charges bytes of a body.
     fn charge(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64);
+    /// The payer of a counted request.
+    fn payer(&self, quota_keys: QuotaKeys) -> Payer;
 }
 
 /// The real server.
@@ -125,5 +127,9 @@ impl Guards for ServerGuards {
 
     fn charge(&self, quota_keys: QuotaKeys, bytes: usize, now_us: u64) {
         self.host.limits.charge_bytes(quota_keys, bytes, now_us);
+    }
+
+    fn payer(&self, quota_keys: QuotaKeys) -> Payer {
+        Payer::new(&self.host.limits, quota_keys)
     }
 }

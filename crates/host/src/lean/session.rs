@@ -12,6 +12,9 @@ use crate::limits::{QuotaKeys, SharedBucket};
 use crate::wire::problem;
 use std::net::IpAddr;
 
+/// Requests of one connection that are read as a whole and executed before others have their turn:
+/// each may take a fraction of a millisecond.
+const TURN_REQUESTS: u32 = 16;
 /// Once this many bytes of answers are pending they are sent before more requests are parsed.
 const OUT_BYTES: usize = 64 << 10;
 
@@ -22,6 +25,8 @@ pub(crate) enum NextStep {
     More,
     /// To be called again once the pending answers are sent.
     Flush,
+    /// To be called again after the other connections have had their turn.
+    Later,
     /// To be called again when there may be room for the request it keeps.
     Stalled,
     /// To be called again when an answer may be settled; no input before that.
@@ -54,6 +59,10 @@ pub(crate) struct Session {
     pub(super) replies: Replies,
     /// Number of requests started, wrapping: tells a request from the previous one.
     pub(super) begun: u32,
+    /// Requests that were read as a whole since others had their turn.
+    pub(super) executed: u32,
+    /// Whether a request was accepted whose effects may not be in the log yet.
+    pub(super) handed_in: bool,
     /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
     /// The remaining request quota of the connection.
@@ -71,6 +80,8 @@ impl Session {
             charge: Charge::default(),
             replies: Replies::new(),
             begun: 0,
+            executed: 0,
+            handed_in: false,
             peer,
             rate: SharedBucket::default(),
             quota_keys: None,
@@ -83,6 +94,7 @@ impl Session {
         shared: &mut LoopState<G>,
         input: &[u8],
     ) -> NextStep {
+        self.executed = 0;
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
             return match self.charge(shared) {
@@ -124,8 +136,7 @@ impl Session {
 
     /// The client will send no more. Only after [`NextStep::More`].
     pub(crate) fn end_of_input<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
-        if let State::Body(receiving) = &self.state {
-            let path_index = receiving.asking.path_index;
+        if let Some(path_index) = self.in_body() {
             self.give_up(shared, problem::BAD_REQUEST.because(ENDED_EARLY), Some(path_index));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
@@ -139,18 +150,19 @@ impl Session {
 
     /// The client took too long: answers if a request has started, and closes.
     pub(crate) fn expire<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
-        match (self.phase(), &self.state) {
+        match self.phase() {
             // A client of another protocol could not read an answer.
-            (Phase::Head, _) if self.begun == 0 && shared.is_within_a_magic(&self.left) => {}
-            (Phase::Head, _) => {
+            Phase::Head if self.begun == 0 && shared.is_within_a_magic(&self.left) => {}
+            Phase::Head => {
                 let problem =
                     problem::REQUEST_TIMEOUT.because("the request's head did not arrive in time");
                 self.give_up(shared, problem, None);
             }
-            (Phase::Body, State::Body(receiving)) => {
-                let path_index = receiving.asking.path_index;
-                let problem = problem::BODY_TIMEOUT.because("the body did not arrive in time");
-                self.give_up(shared, problem, Some(path_index));
+            Phase::Body => {
+                if let Some(path_index) = self.in_body() {
+                    let problem = problem::BODY_TIMEOUT.because("the body did not arrive in time");
+                    self.give_up(shared, problem, Some(path_index));
+                }
             }
             _ => {}
         }
@@ -184,6 +196,15 @@ impl Session {
         NextStep::Flush
     }
 
+    /// The path of the request whose body is not complete.
+    fn in_body(&self) -> Option<usize> {
+        match &self.state {
+            State::Body(receiving) => Some(receiving.asking.path_index),
+            State::Whole { path_index, .. } => Some(*path_index),
+            _ => None,
+        }
+    }
+
     /// Whether answers are waiting to be settled.
     pub(crate) fn waits(&self) -> bool {
         !self.replies.is_empty()
@@ -195,7 +216,8 @@ impl Session {
             _ if self.waits() => Phase::Ours,
             State::Head { .. } if self.left.is_empty() => Phase::Idle,
             State::Head { .. } => Phase::Head,
-            State::Body(_) | State::Skip { .. } => Phase::Body,
+            State::Whole { .. } | State::Body(_) | State::Skip { .. } => Phase::Body,
+            State::Behind => Phase::Ours,
             State::Stalled(_) | State::Leaving | State::Ended => Phase::Ours,
         }
     }
@@ -216,6 +238,7 @@ impl Session {
             State::Leaving if self.replies.is_empty() => NextStep::Leave,
             State::Ended if self.replies.is_empty() => NextStep::End,
             State::Leaving | State::Ended => NextStep::Wait,
+            State::Behind if !self.replies.is_empty() => NextStep::Wait,
             _ if self.replies.is_full() => NextStep::Wait,
             _ => NextStep::More,
         }
@@ -240,9 +263,19 @@ impl Session {
                 State::Head { .. } if shared.out.len() >= OUT_BYTES => {
                     return (used, NextStep::Flush);
                 }
+                State::Head { .. } if self.executed >= TURN_REQUESTS => {
+                    self.executed = 0;
+                    return (used, NextStep::Later);
+                }
                 State::Head { seen, line } => {
                     let (seen, line) = (*seen, *line);
                     self.head(shared, rest, seen, line)
+                }
+                State::Whole { needs, .. } if rest.len() < *needs => None,
+                State::Behind if !self.replies.is_empty() => None,
+                State::Whole { .. } | State::Behind => {
+                    self.state = State::IDLE;
+                    Some(0)
                 }
                 State::Body(_) | State::Skip { .. } if rest.is_empty() => None,
                 State::Body(_) => Some(self.body(shared, rest)),

@@ -2,10 +2,12 @@
 
 use super::head::{Framing, Persistence};
 use super::loop_state::Arrival;
+use crate::access::Principal;
 use crate::fast::AnyParams;
 use crate::http::body_memory::Charge;
 use crate::http::chunked::{ChunkFault, Chunked};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// The state of a session.
 pub(super) enum State {
@@ -14,6 +16,13 @@ pub(super) enum State {
         seen: usize,
         line: bool,
     },
+    /// Before a request of which this many bytes have to be here to be read again.
+    Whole {
+        needs: usize,
+        path_index: usize,
+    },
+    /// Before a request that is read once those before it are answered.
+    Behind,
     Body(Box<ReceivingBody>),
     /// In a refused body with this many bytes left.
     Skip {
@@ -36,6 +45,8 @@ pub(super) struct PendingRequest {
     /// The index of its fast path.
     pub(super) path_index: usize,
     pub(super) params: AnyParams,
+    /// The caller of a request that is read as a whole.
+    pub(super) principal: Option<Arc<Principal>>,
     pub(super) client: Option<IpAddr>,
     pub(super) after: Persistence,
     pub(super) came: Arrival,

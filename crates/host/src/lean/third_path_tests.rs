@@ -93,7 +93,7 @@ impl FastPath for Tally {
         FastAnswer::Reply(COUNTED)
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+    fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
         match *ticket {}
     }
 

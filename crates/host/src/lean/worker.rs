@@ -1,7 +1,7 @@
 //! The loop of one lean thread: waits, accepts, reads, runs sessions, sends.
 
 use super::conn::{Conn, Input, SendOutcome};
-use super::loop_state::{AnswerRecord, LoopState};
+use super::loop_state::{AnswerRecord, LoopState, PendingAnswers};
 use super::seam::Guards;
 use super::session::NextStep;
 use super::slab::{Slab, Token};
@@ -68,6 +68,8 @@ pub(super) struct Worker<G: Guards> {
     /// Connections with unsettled answers, and connections without room.
     waiting: Vec<Token>,
     stalled: Vec<Token>,
+    /// Connections with input that was read and not looked at yet.
+    later: Vec<Token>,
     /// Scratch list of those being handled; otherwise empty.
     turned: Vec<Token>,
     /// When accepting resumes after it failed.
@@ -102,6 +104,7 @@ impl<G: Guards> Worker<G> {
             buffer: vec![0; READ_BYTES],
             waiting: Vec::new(),
             stalled: Vec::new(),
+            later: Vec::new(),
             turned: Vec::new(),
             accept_again_us: None,
         })
@@ -132,6 +135,10 @@ impl<G: Guards> Worker<G> {
                     token => self.ready(token, event.flags),
                 }
             }
+            self.go_on_later();
+            if self.shared.pending == PendingAnswers::SinceThisTurn {
+                rang |= self.end_turn();
+            }
             if rang {
                 self.answer_the_bell();
             }
@@ -151,8 +158,22 @@ impl<G: Guards> Worker<G> {
         late || left == 0
     }
 
+    /// Continues with the connections that have let others go first.
+    fn go_on_later(&mut self) {
+        for token in std::mem::take(&mut self.later) {
+            let Some(conn) = self.conns.get_mut(token) else { continue };
+            if conn.turn == NextStep::Later && !conn.is_blocked() {
+                let turn = conn.session.resume(&mut self.shared);
+                self.proceed(token, turn);
+            }
+        }
+    }
+
     /// The longest wait: nothing is due while there are no connections.
     fn timeout(&self) -> Option<Timespec> {
+        if !self.later.is_empty() {
+            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
         let swept = (self.conns.len() > 0).then(|| self.sweep.due_us());
         let end =
             self.stopping_since_us.map(|since| since.saturating_add(self.parts.settings.drain_us));
@@ -304,10 +325,15 @@ impl<G: Guards> Worker<G> {
                 return self.count();
             }
             // Most clients send nothing while they wait: the extra call is needed only if they do.
-            (SendOutcome::All, NextStep::Stalled | NextStep::Wait | NextStep::Flush) => {
-                conn.interest
-            }
+            (
+                SendOutcome::All,
+                NextStep::Stalled | NextStep::Wait | NextStep::Flush | NextStep::Later,
+            ) => conn.interest,
         };
+        // What is blocked goes on when the client has read.
+        if sent == SendOutcome::All && turn == NextStep::Later {
+            self.later.push(token);
+        }
         conn.watch(self.shared.now_us);
         if conn.interest != wants {
             self.watch_for(token, wants);
@@ -379,6 +405,17 @@ impl<G: Guards> Worker<G> {
         }
     }
 
+    /// Lets the paths act on everything that came in since the last turn. Whether the bell was rung
+    /// meanwhile: what they settle on this thread needs no system call.
+    fn end_turn(&mut self) -> bool {
+        self.shared.pending = PendingAnswers::Earlier;
+        self.parts.wakeup.mute();
+        for served in &mut self.shared.paths {
+            served.path.end_turn();
+        }
+        self.parts.wakeup.unmute()
+    }
+
     /// Rung by the flusher or at shutdown.
     fn answer_the_bell(&mut self) {
         self.parts.wakeup.rearm();
@@ -436,7 +473,7 @@ impl<G: Guards> Worker<G> {
             return;
         }
         let Conn { stream, session, peer, open, .. } = conn;
-        let handed_in = session.begun() > 0;
+        let handed_in = session.handed_in;
         let read = session.into_rest();
         // Fails only if the other stack has ended; then so has the connection.
         let _ = self.parts.handover.send(Handover { stream, read, handed_in, peer, open });

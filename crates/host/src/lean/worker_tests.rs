@@ -16,7 +16,7 @@ use crate::fast::{
 };
 use crate::http::body_memory::BodyMemory;
 use crate::identity::Role;
-use crate::limits::QuotaKeys;
+use crate::limits::{Payer, QuotaKeys};
 use crate::record::RouteName;
 use crate::stats::{Stats, prometheus};
 use crate::wire::problem::Problem;
@@ -82,6 +82,10 @@ impl Guards for OpenGuards {
     }
 
     fn charge(&self, _: QuotaKeys, _: usize, _: u64) {}
+
+    fn payer(&self, _: QuotaKeys) -> Payer {
+        Payer::default()
+    }
 }
 
 impl FastPath for CommandedIngest {
@@ -142,7 +146,7 @@ impl FastPath for CommandedIngest {
         FastAnswer::Reply(0)
     }
 
-    fn settled(&mut self, ticket: &usize) -> TicketState {
+    fn settled(&mut self, ticket: &usize, _: &mut Varying) -> TicketState {
         if *ticket < self.command.stored.load(SeqCst) {
             TicketState::Reply(0)
         } else {
@@ -188,7 +192,7 @@ impl FastPath for CodePath {
         FastAnswer::Reply(0)
     }
 
-    fn settled(&mut self, (): &()) -> TicketState {
+    fn settled(&mut self, (): &(), _: &mut Varying) -> TicketState {
         TicketState::Pending
     }
 }

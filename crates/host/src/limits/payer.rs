@@ -81,7 +81,7 @@ impl Payer {
     }
 
     /// Charges bytes of a received body or a sent answer.
-    pub(crate) fn bytes(&self, bytes: usize) {
+    pub fn bytes(&self, bytes: usize) {
         if let Some((limits, quota_keys)) = &self.0
             && bytes > 0
         {

@@ -7,7 +7,7 @@ use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, FenceRefusal, Leader, LeaseError, ReadError, TooManyWaiters};
-use wellspring_types::{Conflict, Invalid, Position};
+use wellspring_types::{Conflict, HistoryId, Invalid, Position};
 
 /// Whether a retry helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub struct Problem {
     pub(crate) allow: Option<String>,
     /// The position the answer reflects, where a log was involved.
     pub position: Option<Position>,
+    /// The history of that log, where the fast path that answers knows it.
+    pub history: Option<HistoryId>,
     /// The caller, for the audit only.
     pub(crate) caller: Option<Caller>,
     /// The log concerned, for the server's own log only, where nothing else tells.
@@ -113,6 +115,7 @@ impl Kind {
             more: Vec::new(),
             allow: None,
             position: None,
+            history: None,
             caller: None,
             log: None,
             nothing_done: None,
@@ -224,6 +227,16 @@ impl Problem {
         out.extend_from_slice(b"\r\nConnection: ");
         out.extend_from_slice(connection.as_bytes());
         out.extend_from_slice(b"\r\n");
+        if let Some(position) = self.position {
+            out.extend_from_slice(b"Wellspring-Position: ");
+            push_u64(out, position);
+            out.extend_from_slice(b"\r\n");
+        }
+        if let Some(history) = self.history {
+            out.extend_from_slice(b"Wellspring-History: ");
+            history.push_to(out);
+            out.extend_from_slice(b"\r\n");
+        }
         if let Some(seconds) = self.retry_after_s() {
             out.extend_from_slice(b"Retry-After: ");
             push_u64(out, seconds.into());

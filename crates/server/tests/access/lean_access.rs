@@ -40,6 +40,35 @@ fn a_revoked_key_takes_nothing_in_from_the_next_request_on() {
 }
 
 #[test]
+fn appends_are_admitted_like_events_and_no_request_longer() {
+    let closed = Closed::start();
+    assert_eq!(closed.ask(&closed.root, "PUT", "/v1/logs/orders", &Value::Null).status, 201);
+    let (id, writer) = closed.key(&closed.root, &json!({"role": "writer", "log": "orders"}));
+    let (_, reader) = closed.key(&closed.root, &json!({"role": "reader"}));
+    let body = json!({"events": [{"type": "T", "data": 1}]});
+    let append = |client: &mut Client, bearer: &str, log: &str| {
+        ask(client, bearer, "POST", &format!("/v1/logs/{log}/append"), &body)
+    };
+    let mut client = closed.client();
+    for _ in 0..10 {
+        append(&mut client, &writer, "orders").expect(200);
+    }
+    for (bearer, log) in [(&writer, "main"), (&writer, "absent"), (&reader, "orders")] {
+        let mut client = closed.client();
+        append(&mut client, &closed.root, "orders").expect(200);
+        append(&mut client, bearer, log).problem(403);
+    }
+    append(&mut closed.client(), &closed.root, "system").problem(403);
+    assert_eq!(
+        closed.ask(&closed.root, "DELETE", &format!("/v1/keys/{id}"), &Value::Null).status,
+        204
+    );
+    append(&mut client, &writer, "orders").problem(401);
+    assert_eq!(events(&closed, "orders", 13), 13);
+    assert_eq!(events(&closed, "main", 0), 0);
+}
+
+#[test]
 fn a_grant_for_one_log_is_for_no_other() {
     let closed = Closed::start();
     for log in ["orders", "clicks"] {

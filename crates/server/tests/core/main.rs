@@ -29,6 +29,7 @@ mod freshness;
 mod head_method;
 #[cfg(target_os = "linux")]
 mod lean;
+mod lean_log;
 mod leases;
 #[cfg(target_os = "linux")]
 mod leaving;

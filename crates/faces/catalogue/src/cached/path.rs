@@ -259,7 +259,7 @@ impl FastPath for CachedPath {
         }
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+    fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
         match *ticket {}
     }
 }

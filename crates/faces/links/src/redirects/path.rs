@@ -164,6 +164,10 @@ impl FastPath for Redirects {
         Ok(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer })))
     }
 
+    fn hands_in(&self) -> bool {
+        true
+    }
+
     fn answer(
         &mut self,
         visiting: &VisitKind,
@@ -195,7 +199,7 @@ impl FastPath for Redirects {
         FastAnswer::Reply(FOUND)
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+    fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
         match *ticket {}
     }
 
@@ -211,6 +215,7 @@ mod tests {
     use wellspring_host::fast::{AnyFastPath, AnyTicket, ServingThread, Stack};
     use wellspring_host::http::Host;
     use wellspring_host::http::server::Server;
+    use wellspring_host::limits::Payer;
     use wellspring_host::names::MAIN;
     use wellspring_host::view::all_stored;
     use wellspring_host::view::contract::View as _;
@@ -259,7 +264,8 @@ mod tests {
             let head = Head { method: "GET", target: &target, headers };
             let params = self.path.understand(&head).unwrap();
             let (word, client) = (code.as_bytes(), client.parse().ok());
-            let asked = FastRequest { word, content: b"", client, now_us: self.turn_us };
+            let (payer, now_us) = (&Payer::default(), self.turn_us);
+            let asked = FastRequest { word, content: b"", client, payer, caller: None, now_us };
             self.turn_us += 1;
             let mut varying = Varying::new();
             let became = self.path.answer(&params, asked, &mut varying);

@@ -1,7 +1,7 @@
 //! The estimated cost of work before it starts: whether a serving thread may run it.
 
 /// Bodies over this size, in bytes, are parsed elsewhere: parsing takes a few µs per KiB.
-const SHORT_BODY_BYTES: usize = 16 << 10;
+pub const MAX_SHORT_BODY_BYTES: usize = 16 << 10;
 /// Queries and conditions with more types and tags are compiled and evaluated elsewhere: each takes
 /// a fraction of a µs, and there may be thousands.
 const SHORT_TERMS: usize = 64;
@@ -18,7 +18,7 @@ pub enum Cost {
 impl Cost {
     /// For parsing this many bytes.
     pub fn of_bytes(bytes: usize) -> Cost {
-        if bytes > SHORT_BODY_BYTES { Cost::Expensive } else { Cost::Cheap }
+        if bytes > MAX_SHORT_BODY_BYTES { Cost::Expensive } else { Cost::Cheap }
     }
 
     /// For compiling and looking up this many types and tags.

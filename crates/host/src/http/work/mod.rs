@@ -18,7 +18,7 @@ mod permit;
 mod queue;
 mod watchdog;
 
-pub use cost::Cost;
+pub use cost::{Cost, MAX_SHORT_BODY_BYTES};
 pub use job::short_work;
 pub use job::{Job, Progress, Task};
 pub(crate) use permit::Permit;
