@@ -336,10 +336,8 @@ impl ActiveIndex {
 
     /// All elements of a list below `end`.
     pub(super) fn elements(&self, lists: &Lists, list: u32, end: u32, out: &mut Vec<u32>) {
-        out.clear();
-        let mut view = lists.view(list);
-        let count = view.count();
-        out.extend((0..count).map(|i| view.get(&self.arena, i)).take_while(|&rel| rel < end));
+        lists.read(&self.arena, list, out);
+        out.truncate(out.partition_point(|&rel| rel < end));
     }
 
     /// The number of an event's type, in order of first occurrence.

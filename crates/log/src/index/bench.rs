@@ -142,3 +142,76 @@ fn figures() {
         queries(&SegmentIndex::Sealed(Arc::new(sealed)));
     }
 }
+
+/// The way of one event through the indexes of a log as it is filled: push, seal, two merges.
+/// Orders have a tag of 100,000 and one of their own, clicks one of ten.
+#[test]
+#[ignore = "a benchmark"]
+fn filling() {
+    let orders = |rel: u32, dice: &mut Dice| {
+        vec![format!("customer:{}", dice.below(100_000)), format!("order:{rel}")]
+    };
+    let clicks = |rel: u32, _: &mut Dice| vec![format!("page:{}", rel % 10)];
+    filled("orders", &orders);
+    filled("clicks", &clicks);
+}
+
+/// Processor time of this thread, which other processes change less than the time that passes.
+fn spent() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn filled(shape: &str, tags: &dyn Fn(u32, &mut Dice) -> Vec<String>) {
+    const ACTIVE_BYTES: usize = 8 << 20;
+    let mut dice = Dice(5);
+    let mut chunks = Vec::new();
+    for rel in 0..EVENTS {
+        if rel % 1000 == 0 {
+            chunks.push(EncodedEvents::new());
+        }
+        let tags = tags(rel, &mut dice);
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let event = Event::json("OrderPlaced", &tags, "{}");
+        chunks.last_mut().unwrap().push(&event.as_ref()).unwrap();
+    }
+    let (mut pushing, mut sealing) = (Duration::ZERO, Duration::ZERO);
+    let mut sealed = Vec::new();
+    let mut writer = ActiveWriter::new(1);
+    let mut seal = |writer: &ActiveWriter| {
+        let begin = spent();
+        let active = writer.index();
+        let image =
+            sealed_image(active, &[SegmentExtent { base: active.base(), end: 0, salt: 0 }], 7);
+        sealing += spent() - begin;
+        sealed.push(Arc::new(SealedIndex::open(Arc::new(image)).unwrap()));
+        active.base() + u64::from(active.len())
+    };
+    for chunk in &chunks {
+        if writer.is_full(ACTIVE_BYTES) {
+            writer = ActiveWriter::new(seal(&writer));
+        }
+        let begin = spent();
+        chunk.iter().for_each(|record| writer.push(0, &record));
+        pushing += spent() - begin;
+    }
+    seal(&writer);
+    let segments = sealed.len();
+    let begin = spent();
+    let mut merging = |indexes: &[Arc<SealedIndex>]| {
+        let file = std::cell::RefCell::new(Vec::new());
+        merge(indexes, 7, &std::sync::atomic::AtomicBool::new(false), &file).unwrap();
+        Arc::new(SealedIndex::open(Arc::new(file.into_inner())).unwrap())
+    };
+    let once: Vec<_> = sealed.chunks(4).map(&mut merging).collect();
+    let first = spent() - begin;
+    once.chunks(4).for_each(|indexes| drop(merging(indexes)));
+    let each = |spent: Duration| spent.as_nanos() as u64 / u64::from(EVENTS);
+    println!(
+        "{shape}: push {} ns, seal {} ns ({segments} segments), merges {} and {} ns an event",
+        each(pushing),
+        each(sealing),
+        each(first),
+        each((spent() - begin) - first)
+    );
+}

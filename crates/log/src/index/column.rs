@@ -71,6 +71,37 @@ pub(super) fn get(
     Ok(u32::from_le_bytes(value))
 }
 
+/// Processes a number of a column.
+pub(super) type EachNumber<'f> = dyn FnMut(u32) -> Result<(), IndexError> + 'f;
+
+/// Processes the numbers of the first `events` events.
+pub(super) fn each(
+    file: &dyn ReadAt,
+    section: Section,
+    width: usize,
+    events: u32,
+    what: &'static str,
+    each: &mut EachNumber<'_>,
+) -> Result<(), IndexError> {
+    let mut block = ColumnBlock::default();
+    let mut left = events as usize;
+    for number in 0.. {
+        if left == 0 {
+            break;
+        }
+        load(file, section, number, &mut block, what)?;
+        let count = left.min(BLOCK_NUMBERS_BYTES / width);
+        let damaged = IndexError::Damaged { what, offset: section.offset };
+        for bytes in block.bytes.get(..count * width).ok_or(damaged)?.chunks_exact(width) {
+            let mut value = [0; 4];
+            value[..width].copy_from_slice(bytes);
+            each(u32::from_le_bytes(value))?;
+        }
+        left -= count;
+    }
+    Ok(())
+}
+
 fn load(
     file: &dyn ReadAt,
     section: Section,
@@ -117,6 +148,13 @@ mod tests {
                     let got = get(&file, section, width as usize, rel, &mut block, "column");
                     assert_eq!(got.unwrap(), value(rel));
                 }
+                let mut rels = 0..events;
+                each(&file, section, width as usize, events, "column", &mut |number| {
+                    assert_eq!(number, value(rels.next().unwrap()));
+                    Ok(())
+                })
+                .unwrap();
+                assert!(rels.is_empty());
             }
         }
     }

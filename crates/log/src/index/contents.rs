@@ -2,11 +2,54 @@
 
 use super::IndexError;
 use super::active::ActiveIndex;
-use super::hash::Domain;
+use super::hash::{Domain, load};
 use super::term_table::TermTable;
+use wellspring_format::record::read_u32;
 
 /// Processes a term and its events.
 pub(super) type EachTerm<'f> = dyn FnMut(&[u8], &[u32]) -> Result<(), IndexError> + 'f;
+
+/// The type of each event, as its rank among all types in byte order. Most logs have few types, and
+/// a byte for each event stays in a cache where four would not.
+pub(super) enum EventTypes {
+    Narrow(Vec<u8>),
+    Wide(Vec<u32>),
+}
+
+impl EventTypes {
+    /// No events yet, of that many to come, with ranks below `types`.
+    pub(super) fn new(types: u32, events: u32) -> EventTypes {
+        match types {
+            0..=0x100 => EventTypes::Narrow(Vec::with_capacity(events as usize)),
+            _ => EventTypes::Wide(Vec::with_capacity(events as usize)),
+        }
+    }
+
+    /// Adds the next event.
+    pub(super) fn push(&mut self, rank: u32) {
+        match self {
+            EventTypes::Narrow(ranks) => ranks.push(rank as u8),
+            EventTypes::Wide(ranks) => ranks.push(rank),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, rel: u32) -> u32 {
+        match self {
+            EventTypes::Narrow(ranks) => ranks[rel as usize].into(),
+            EventTypes::Wide(ranks) => ranks[rel as usize],
+        }
+    }
+
+    /// The number of ranks up to the greatest one that occurs.
+    pub(super) fn count(&self) -> u32 {
+        let greatest = match self {
+            EventTypes::Narrow(ranks) => ranks.iter().max().map(|&rank| rank.into()),
+            EventTypes::Wide(ranks) => ranks.iter().max().copied(),
+        };
+        greatest.map_or(0, |greatest| greatest + 1)
+    }
+}
 
 /// An index, or several to be merged, as input of the writer of a sealed index.
 pub(super) trait Contents {
@@ -38,11 +81,11 @@ pub(super) trait Contents {
         each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError>;
 
-    /// The type of each event, as its rank among all types in byte order.
+    /// The type of each event.
     ///
     /// # Errors
     /// [`IndexError`].
-    fn event_types(&self) -> Result<Vec<u32>, IndexError>;
+    fn event_types(&self) -> Result<EventTypes, IndexError>;
 
     /// Every term with events, in byte order, and its events.
     ///
@@ -75,11 +118,13 @@ impl Contents for ActiveIndex {
         (0..self.len()).try_for_each(|rel| each(self.offset(rel)?))
     }
 
-    fn event_types(&self) -> Result<Vec<u32>, IndexError> {
+    fn event_types(&self) -> Result<EventTypes, IndexError> {
         let types = SortedTerms::of(self.type_table());
         let mut places = vec![0u32; self.type_table().count() as usize];
-        types.iter().zip(0..).for_each(|((_, id), place)| places[id as usize] = place);
-        Ok((0..self.len()).map(|rel| places[self.type_of(rel) as usize]).collect())
+        types.iter().zip(0..).for_each(|((_, id, _), place)| places[id as usize] = place);
+        let mut ranks = EventTypes::new(self.type_table().count(), self.len());
+        (0..self.len()).for_each(|rel| ranks.push(places[self.type_of(rel) as usize]));
+        Ok(ranks)
     }
 
     fn terms(&self, domain: Domain, each: &mut EachTerm<'_>) -> Result<(), IndexError> {
@@ -90,8 +135,14 @@ impl Contents for ActiveIndex {
             Domain::Id => return self.each_id(each),
         };
         let mut rels = Vec::new();
-        for (text, id) in SortedTerms::of(table).iter() {
-            self.elements(&table.lists, id, self.len(), &mut rels);
+        for (text, id, only) in SortedTerms::of(table).iter() {
+            match only {
+                Some(rel) => {
+                    rels.clear();
+                    rels.extend((rel < self.len()).then_some(rel));
+                }
+                None => self.elements(&table.lists, id, self.len(), &mut rels),
+            }
             each(text, &rels)?;
         }
         Ok(())
@@ -117,34 +168,90 @@ impl ActiveIndex {
 /// The texts of a table that have events, in byte order, with their numbers. One buffer holds them
 /// all: a `String` for each would take more memory than the table itself.
 struct SortedTerms {
-    /// For each text, a length byte and the text.
+    /// For each text, the event of a list with one element or [`SEVERAL`], a length byte and the
+    /// text: what is read of a term when its turn comes is in one place.
     bytes: Vec<u8>,
-    /// The offset of each text in `bytes`, and its number.
-    places: Vec<(u32, u32)>,
+    places: Vec<TextPlace>,
 }
+
+/// In place of the event of a longer list.
+const SEVERAL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct TextPlace {
+    /// The bytes of the text that are being sorted by, zeros after its end.
+    word: u64,
+    /// Offset of the text's entry in [`SortedTerms::bytes`].
+    at: u32,
+    /// The number of the text.
+    id: u32,
+}
+
+/// Groups of equal words up to this size are sorted by comparing the rest of the texts.
+const COMPARED: usize = 8;
 
 impl SortedTerms {
     fn of(table: &TermTable) -> SortedTerms {
         let mut buffer = [0; 256];
         let mut terms = SortedTerms { bytes: Vec::new(), places: Vec::new() };
-        for id in (0..table.count()).filter(|&id| table.lists.count(id) > 0) {
-            let text = table.text(id, &mut buffer);
-            terms.places.push((terms.bytes.len() as u32, id));
+        for id in 0..table.count() {
+            let event = match table.lists.only(id) {
+                Ok(event) => event,
+                Err(0) => continue,
+                Err(_) => SEVERAL,
+            };
+            let text = table.bytes(id, &mut buffer);
+            let place = TextPlace { word: 0, at: terms.bytes.len() as u32, id };
+            terms.places.push(place);
+            terms.bytes.extend_from_slice(&event.to_le_bytes());
             terms.bytes.push(text.len() as u8);
-            terms.bytes.extend_from_slice(text.as_bytes());
+            terms.bytes.extend_from_slice(text);
         }
-        let SortedTerms { bytes, places } = &mut terms;
-        places.sort_unstable_by(|a, b| text_at(bytes, a.0).cmp(text_at(bytes, b.0)));
+        sort(&terms.bytes, &mut terms.places, 0);
         terms
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
-        self.places.iter().map(|&(at, id)| (text_at(&self.bytes, at), id))
+    /// Each text with its number and, of a list with one element, that.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32, Option<u32>)> {
+        self.places.iter().map(|&TextPlace { at, id, .. }| {
+            let event = read_u32(&self.bytes, at as usize);
+            (text_at(&self.bytes, at), id, (event != SEVERAL).then_some(event))
+        })
     }
 }
 
-/// The text whose length byte is at `at`.
+/// Sorts distinct texts that are equal before `depth`, eight bytes at a time: numbers are compared
+/// faster than texts, most of which begin alike.
+fn sort(bytes: &[u8], places: &mut [TextPlace], depth: usize) {
+    if places.len() <= COMPARED {
+        let rest = |place: &TextPlace| text_at(bytes, place.at).get(depth..);
+        return places.sort_unstable_by(|a, b| rest(a).cmp(&rest(b)));
+    }
+    places.iter_mut().for_each(|place| place.word = word_at(text_at(bytes, place.at), depth));
+    places.sort_unstable_by_key(|place| place.word);
+    for group in places.chunk_by_mut(|a, b| a.word == b.word) {
+        if group.len() == 1 {
+            continue;
+        }
+        // Those that end within the word differ only by zeros at their end.
+        group.sort_unstable_by_key(|place| text_at(bytes, place.at).len().min(depth + 9));
+        let end = |place: &TextPlace| text_at(bytes, place.at).len() <= depth + 8;
+        let ended = group.partition_point(end);
+        sort(bytes, &mut group[ended..], depth + 8);
+    }
+}
+
+/// Up to eight bytes of a text from `depth` on, as a number that compares as they do.
+fn word_at(text: &[u8], depth: usize) -> u64 {
+    let rest = text.get(depth..).unwrap_or_default();
+    u64::from_be_bytes(match rest.first_chunk() {
+        Some(whole) => *whole,
+        None => load(rest).to_le_bytes(),
+    })
+}
+
+/// The text of the entry at `at`.
 fn text_at(bytes: &[u8], at: u32) -> &[u8] {
-    let (len, rest) = bytes[at as usize..].split_first().expect("a length byte");
+    let (len, rest) = bytes[at as usize + 4..].split_first().expect("a length byte");
     &rest[..usize::from(*len)]
 }

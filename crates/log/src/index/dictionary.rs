@@ -66,15 +66,15 @@ impl DictionaryWriter {
             self.entries.push((self.firsts.len() as u32, 0, image.section_len()));
             self.firsts.extend_from_slice(term);
         } else {
-            shared = self.previous.iter().zip(term).take_while(|(a, b)| a == b).count();
+            shared = shared_bytes(&self.previous, term);
         }
         debug_assert!(u8::try_from(term.len()).is_ok(), "a length takes one byte");
         self.block.push(shared as u8);
         self.block.push((term.len() - shared) as u8);
         self.block.extend_from_slice(&term[shared..]);
         super::sealed_list::put(&mut self.block, postings, values);
-        self.previous.clear();
-        self.previous.extend_from_slice(term);
+        self.previous.truncate(shared);
+        self.previous.extend_from_slice(&term[shared..]);
         self.terms += 1;
         Ok(())
     }
@@ -108,6 +108,14 @@ impl DictionaryWriter {
         directory.extend_from_slice(&self.firsts);
         image.put_whole(parts.1, &directory)
     }
+}
+
+/// Number of bytes that two texts begin with alike.
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    let words = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0);
+    let whole = 8 * words.take_while(|(a, b)| a == b).count();
+    let rest = one[whole..].iter().zip(&other[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
 }
 
 /// A dictionary in a file.
@@ -266,8 +274,12 @@ impl Dictionary {
         let directory = self.directory(file)?;
         let block = self.block_for(&directory, from)?;
         let mut scan = DictionaryScan::new(self, directory, block);
-        while let Some((number, list)) = scan.next(file)? {
-            if scan.term() >= from && !f(number, scan.term(), list)? {
+        while let Some(number) = scan.next(file)? {
+            if scan.term() < from {
+                continue;
+            }
+            let list = std::mem::take(&mut scan.list);
+            if !f(number, &scan.term, list)? {
                 return Ok(());
             }
         }
@@ -311,13 +323,23 @@ pub(super) struct DictionaryScan<'d> {
     number: u32,
     end: u32,
     term: Vec<u8>,
+    list: SealedList,
 }
 
 impl<'d> DictionaryScan<'d> {
     fn new(dictionary: &'d Dictionary, directory: Arc<Vec<u8>>, block: usize) -> Self {
         let number = block as u32 * dictionary.per_block;
-        let (bytes, term) = (Vec::new(), Vec::new());
-        DictionaryScan { dictionary, directory, block, bytes, at: 0, number, end: number, term }
+        DictionaryScan {
+            dictionary,
+            directory,
+            block,
+            bytes: Vec::new(),
+            at: 0,
+            number,
+            end: number,
+            term: Vec::new(),
+            list: SealedList::default(),
+        }
     }
 
     /// The current term.
@@ -325,11 +347,13 @@ impl<'d> DictionaryScan<'d> {
         &self.term
     }
 
-    /// Advances to the next term; returns its number and list.
-    pub(super) fn next(
-        &mut self,
-        file: &dyn ReadAt,
-    ) -> Result<Option<(u32, SealedList)>, IndexError> {
+    /// The current term's list.
+    pub(super) fn list(&mut self) -> &mut SealedList {
+        &mut self.list
+    }
+
+    /// Advances to the next term; returns its number.
+    pub(super) fn next(&mut self, file: &dyn ReadAt) -> Result<Option<u32>, IndexError> {
         let dictionary = self.dictionary;
         if self.number == self.end {
             if self.number >= dictionary.terms() {
@@ -341,15 +365,15 @@ impl<'d> DictionaryScan<'d> {
             self.at = 0;
             self.term.clear();
         }
-        let damaged = dictionary.damaged(dictionary.blocks.offset);
         let (bytes, at) = (&self.bytes, &mut self.at);
-        if dictionary.next_term(bytes, at, &mut self.term).is_none() {
-            return Err(damaged);
+        let term = dictionary.next_term(bytes, at, &mut self.term);
+        let read =
+            term.and_then(|()| self.list.take(bytes, at, dictionary.events, dictionary.postings));
+        if read.is_none() {
+            return Err(dictionary.damaged(dictionary.blocks.offset));
         }
-        let list = SealedList::take(bytes, at, dictionary.events, dictionary.postings);
-        let Some(list) = list else { return Err(damaged) };
         self.number += 1;
-        Ok(Some((self.number - 1, list)))
+        Ok(Some(self.number - 1))
     }
 }
 

@@ -108,9 +108,12 @@ pub(super) enum FilterKeys {
     /// The hashes of all keys: the filter is built once their number is known.
     Gathered(Vec<u64>, fn(u64, &[u64]) -> Vec<u8>),
     /// The section of a filter that may be too large, and the number of keys so far. Takes a fifth
-    /// of the memory.
-    Placed { section: Vec<u8>, keys: usize },
+    /// of the memory. Some of the hashes are `pending`, see [`place_all`].
+    Placed { section: Vec<u8>, keys: usize, pending: Vec<u64> },
 }
+
+/// Keys placed at once.
+const PLACED_AT_ONCE: usize = 128;
 
 /// How often a filter can be halved if it turns out too large.
 const HALVINGS: usize = 6;
@@ -131,16 +134,21 @@ impl FilterKeys {
     /// lower.
     pub(super) fn placed(keys_bound: usize) -> FilterKeys {
         let blocks = blocks_for(keys_bound).next_multiple_of(1 << HALVINGS);
-        FilterKeys::Placed { section: vec![0; HEAD_BYTES + blocks * BLOCK_BYTES], keys: 0 }
+        let section = vec![0; HEAD_BYTES + blocks * BLOCK_BYTES];
+        FilterKeys::Placed { section, keys: 0, pending: Vec::with_capacity(PLACED_AT_ONCE) }
     }
 
     /// Adds a key. A repeated key may count twice.
     pub(super) fn add(&mut self, hash: u64) {
         match self {
             FilterKeys::Gathered(hashes, _) => hashes.push(hash),
-            FilterKeys::Placed { section, keys } => {
+            FilterKeys::Placed { section, keys, pending } => {
                 *keys += 1;
-                place(&mut section[HEAD_BYTES..], hash);
+                pending.push(hash);
+                if pending.len() == PLACED_AT_ONCE {
+                    place_all(&mut section[HEAD_BYTES..], pending);
+                    pending.clear();
+                }
             }
         }
     }
@@ -149,8 +157,9 @@ impl FilterKeys {
     pub(super) fn finish(&mut self, seed: u64) -> Vec<u8> {
         match self {
             FilterKeys::Gathered(hashes, build) => build(seed, &std::mem::take(hashes)),
-            FilterKeys::Placed { section, keys } => {
+            FilterKeys::Placed { section, keys, pending } => {
                 let mut section = std::mem::take(section);
+                place_all(&mut section[HEAD_BYTES..], &std::mem::take(pending));
                 let wanted = HEAD_BYTES + blocks_for(*keys) * BLOCK_BYTES;
                 for _ in 0..HALVINGS {
                     let half = HEAD_BYTES + (section.len() - HEAD_BYTES) / 2;
@@ -178,6 +187,17 @@ fn halve(blocks: &mut [u8]) {
     }
 }
 
+/// Sets the bits of some keys. Their blocks are rarely in a cache: a first pass reads a byte of each,
+/// and the processor waits for many of them at once.
+fn place_all(blocks: &mut [u8], hashes: &[u64]) {
+    for some in hashes.chunks(PLACED_AT_ONCE) {
+        let count = blocks.len() / BLOCK_BYTES;
+        let read = some.iter().map(|&hash| blocks[block_of(hash, count) * BLOCK_BYTES]);
+        std::hint::black_box(read.fold(0, |all, byte| all | byte));
+        some.iter().for_each(|&hash| place(blocks, hash));
+    }
+}
+
 /// Sets the bits of a key.
 fn place(blocks: &mut [u8], hash: u64) {
     let at = block_of(hash, blocks.len() / BLOCK_BYTES) * BLOCK_BYTES;
@@ -202,7 +222,7 @@ fn seal_section(seed: u64, section: &mut [u8]) {
 /// The section for keys with these hashes, which must come from `Keyed::new(seed)`.
 fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
     let mut section = vec![0; HEAD_BYTES + blocks_for(hashes.len()) * BLOCK_BYTES];
-    hashes.iter().for_each(|&hash| place(&mut section[HEAD_BYTES..], hash));
+    place_all(&mut section[HEAD_BYTES..], hashes);
     seal_section(seed, &mut section);
     section
 }

@@ -123,6 +123,41 @@ impl Lists {
         self.head(list).0
     }
 
+    /// Reads all elements into `out`, which it clears.
+    pub(super) fn read(&self, arena: &Arena, list: u32, out: &mut Vec<u32>) {
+        out.clear();
+        let (count, mut tail) = self.head(list);
+        match count {
+            0 => return,
+            1 => return out.push(tail),
+            _ => out.resize(count as usize, 0),
+        }
+        let (mut chunk, last) = place(count - 1);
+        let mut rest = out.as_mut_slice();
+        let mut len = last + 1;
+        loop {
+            let at = rest.len() - len as usize;
+            for (element, address) in rest[at..].iter_mut().zip(tail..) {
+                *element = arena.cells.get(address);
+            }
+            if chunk == 0 {
+                return;
+            }
+            rest = &mut rest[..at];
+            tail = arena.cells.get(tail - 1);
+            chunk -= 1;
+            len = 2 << chunk;
+        }
+    }
+
+    /// The element of a list with one; otherwise the number of elements.
+    pub(super) fn only(&self, list: u32) -> Result<u32, u32> {
+        match self.head(list) {
+            (1, element) => Ok(element),
+            (count, _) => Err(count),
+        }
+    }
+
     /// Appends an element, which must be greater than the last one. The last one is not read for a
     /// check, because it is rarely in cache. Only the writer may call this.
     pub(super) fn push(&self, arena: &Arena, list: u32, value: u32) {

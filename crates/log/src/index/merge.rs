@@ -2,13 +2,11 @@
 //! are merged term by term. A query over the whole log then uses one index instead of several.
 
 use super::IndexError;
-use super::contents::{Contents, EachTerm};
+use super::contents::{Contents, EachTerm, EventTypes};
 use super::dictionary::DictionaryScan;
 use super::file::WriteAt;
 use super::hash::Domain;
-use super::matching::{ColumnBlock, Source};
 use super::sealed::SealedIndex;
-use super::sealed_list::SealedList;
 use super::sealed_writer::write;
 use super::tag_pairs::COMMON;
 use crate::work::Stopped;
@@ -88,8 +86,8 @@ impl AdjacentIndexes<'_> {
     fn merged_terms(&self, domain: Domain) -> Result<MergedTerms<'_>, IndexError> {
         let scans = self.of_each(|_, index| {
             let mut scan = index.scan(domain)?;
-            let first = scan.next(index.file())?;
-            Ok((scan, first))
+            let has_term = scan.next(index.file())?.is_some();
+            Ok((scan, has_term))
         })?;
         Ok(MergedTerms { of: self, scans, have: Vec::new() })
     }
@@ -98,8 +96,8 @@ impl AdjacentIndexes<'_> {
 /// Iterates over the distinct terms of all indexes in byte order.
 struct MergedTerms<'i> {
     of: &'i AdjacentIndexes<'i>,
-    /// Each with the number and list of its current term, `None` at its end.
-    scans: Vec<(DictionaryScan<'i>, Option<(u32, SealedList)>)>,
+    /// Each with whether it has a current term, false at its end.
+    scans: Vec<(DictionaryScan<'i>, bool)>,
     /// The indexes that have the current term.
     have: Vec<usize>,
 }
@@ -109,12 +107,12 @@ impl MergedTerms<'_> {
     fn advance(&mut self) -> Result<bool, IndexError> {
         for &place in &self.have {
             self.of.last_read.set(place);
-            let (scan, list) = &mut self.scans[place];
-            *list = scan.next(self.of.indexes[place].file())?;
+            let (scan, has_term) = &mut self.scans[place];
+            *has_term = scan.next(self.of.indexes[place].file())?.is_some();
         }
         self.have.clear();
-        for (place, (scan, list)) in self.scans.iter().enumerate() {
-            if list.is_none() {
+        for (place, (scan, has_term)) in self.scans.iter().enumerate() {
+            if !has_term {
                 continue;
             }
             let least = self.have.first().map(|&first| self.scans[first].0.term());
@@ -142,7 +140,7 @@ impl MergedTerms<'_> {
         for &place in &self.have {
             self.of.last_read.set(place);
             let index = &self.of.indexes[place];
-            let (_, list) = self.scans[place].1.as_mut().expect("it has the term");
+            let list = self.scans[place].0.list();
             self.of.step(list.count() as usize)?;
             list.read_all(index.file(), index.len(), self.of.shift(place), out)?;
         }
@@ -182,16 +180,15 @@ impl Contents for AdjacentIndexes<'_> {
         each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         self.of_each(|_, index| {
-            let mut block = ColumnBlock::default();
-            (0..index.len()).try_for_each(|rel| {
+            index.each_offset(&mut |offset| {
                 self.step(1)?;
-                each(index.offset(rel, &mut block)?)
+                each(offset)
             })
         })?;
         Ok(())
     }
 
-    fn event_types(&self) -> Result<Vec<u32>, IndexError> {
+    fn event_types(&self) -> Result<EventTypes, IndexError> {
         // Maps an index's type number to the rank among all types.
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.indexes.len()];
         let mut types = self.merged_terms(Domain::Type)?;
@@ -200,16 +197,14 @@ impl Contents for AdjacentIndexes<'_> {
             types.have.iter().for_each(|&index| places[index].push(place));
             place += 1;
         }
-        let mut all = Vec::with_capacity(self.events() as usize);
+        let mut all = EventTypes::new(place, self.events());
         self.of_each(|at, index| {
-            let mut block = ColumnBlock::default();
-            for rel in 0..index.len() {
+            index.each_type(&mut |number| {
                 self.step(1)?;
-                let number = index.type_at(rel, &mut block)?;
                 let place = places[at].get(number as usize);
                 all.push(*place.ok_or_else(|| index.damaged_type_column())?);
-            }
-            Ok(())
+                Ok(())
+            })
         })?;
         Ok(all)
     }

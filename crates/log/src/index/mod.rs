@@ -16,8 +16,8 @@
 mod active;
 mod active_query;
 mod append_vec;
+mod bucket_table;
 mod candidates;
-mod chain_table;
 mod column;
 mod contents;
 mod counting;

@@ -3,7 +3,6 @@
 use super::IndexError;
 use super::file::{Header, Part};
 use super::hash::Domain;
-use super::matching::{ColumnBlock, Source};
 use super::sealed::SealedIndex;
 
 /// Told of bytes that have been read, as they are.
@@ -38,23 +37,20 @@ impl SealedIndex {
         let mut rels = Vec::new();
         for (domain, part) in domains {
             let mut terms = self.scan(domain)?;
-            while let Some((_, mut list)) = terms.next(self.file())? {
+            while terms.next(self.file())?.is_some() {
                 rels.clear();
-                list.read_all(self.file(), self.len(), 0, &mut rels)?;
+                terms.list().read_all(self.file(), self.len(), 0, &mut rels)?;
             }
             pass(self.section_bytes(part))?;
         }
         let mut pairs = self.scan_pairs()?;
-        while let Some((_, mut list)) = pairs.next(self.file())? {
+        while pairs.next(self.file())?.is_some() {
             rels.clear();
-            list.read_all(self.file(), self.len(), 0, &mut rels)?;
+            pairs.list().read_all(self.file(), self.len(), 0, &mut rels)?;
         }
         pass(self.section_bytes(Part::Pairs) + self.section_bytes(Part::Postings))?;
-        let (mut offsets, mut types) = (ColumnBlock::default(), ColumnBlock::default());
-        for rel in 0..self.len() {
-            self.offset(rel, &mut offsets)?;
-            self.type_at(rel, &mut types)?;
-        }
+        self.each_offset(&mut |_| Ok(()))?;
+        self.each_type(&mut |_| Ok(()))?;
         pass(self.section_bytes(Part::Offsets) + self.section_bytes(Part::TypeColumn))?;
         self.check_filter()?;
         pass(self.section_bytes(Part::Filter))

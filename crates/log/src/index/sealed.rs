@@ -55,7 +55,7 @@
 //! `pread` of at most a few KiB per block, except for the skip table of a long list (12 bytes per
 //! 128 elements).
 
-use super::column;
+use super::column::{self, EachNumber};
 use super::dictionary::{Dictionary, DictionaryScan};
 use super::file::{Header, Part, ReadAt, SegmentExtent};
 use super::hash::Domain;
@@ -217,6 +217,19 @@ impl SealedIndex {
         }
         let section = self.header.section(Part::Offsets);
         column::get(&*self.file, section, 4, rel, block, "offsets")
+    }
+
+    /// The offset of each event, in order.
+    pub(super) fn each_offset(&self, each: &mut EachNumber<'_>) -> Result<(), IndexError> {
+        let section = self.header.section(Part::Offsets);
+        column::each(&*self.file, section, 4, self.len(), "offsets", each)
+    }
+
+    /// The type of each event, in order.
+    pub(super) fn each_type(&self, each: &mut EachNumber<'_>) -> Result<(), IndexError> {
+        let section = self.header.section(Part::TypeColumn);
+        let width = column::type_width(self.types.terms());
+        column::each(&*self.file, section, width, self.len(), "type column", each)
     }
 
     /// The newest event in range with this id.

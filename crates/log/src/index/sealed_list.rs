@@ -23,7 +23,7 @@ const SKIP_BYTES: usize = 12;
 const WHAT: &str = "postings";
 
 /// A list being read. The skip table is read when first needed; then one block at a time is held.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SealedList {
     count: u32,
     last: u32,
@@ -71,32 +71,35 @@ pub(super) fn put(entry: &mut Vec<u8>, postings: &mut Vec<u8>, values: &[u32]) {
 }
 
 impl SealedList {
-    /// Reads the output of [`put`] from an entry and advances `at`; `None` if it is malformed.
+    /// Becomes the list that [`put`] wrote into an entry, and advances `at`; `None` if it is
+    /// malformed.
     pub(super) fn take(
+        &mut self,
         bytes: &[u8],
         at: &mut usize,
         events: u32,
         postings: Section,
-    ) -> Option<SealedList> {
-        let count = u32::try_from(varint::take(bytes, at)?).ok()?;
-        if count == 0 || count > events {
+    ) -> Option<()> {
+        self.skips.clear();
+        self.values.clear();
+        self.block = 0;
+        self.count = u32::try_from(varint::take(bytes, at)?).ok()?;
+        if self.count == 0 || self.count > events {
             return None;
         }
-        let mut list =
-            SealedList { count, last: 0, at: 0, skips: Vec::new(), block: 0, values: Vec::new() };
-        if count as usize <= INLINE {
-            let count = count as usize;
-            list.values.reserve_exact(count);
-            varint::take_ascending(bytes, at, count, events, &mut list.values)?;
-            list.last = *list.values.last()?;
+        if self.is_inline() {
+            let count = self.count as usize;
+            self.values.reserve_exact(count);
+            varint::take_ascending(bytes, at, count, events, &mut self.values)?;
+            (self.last, self.at) = (*self.values.last()?, 0);
         } else {
-            list.last = u32::try_from(varint::take(bytes, at)?).ok()?;
+            self.last = u32::try_from(varint::take(bytes, at)?).ok()?;
             let offset = varint::take(bytes, at)?;
-            let skips = u64::from(count).div_ceil(BLOCK as u64) * SKIP_BYTES as u64 + 4;
+            let skips = u64::from(self.count).div_ceil(BLOCK as u64) * SKIP_BYTES as u64 + 4;
             offset.checked_add(skips).filter(|&end| end <= postings.len)?;
-            list.at = postings.offset + offset;
+            self.at = postings.offset + offset;
         }
-        (list.last < events).then_some(list)
+        (self.last < events).then_some(())
     }
 
     /// The list just passed to [`put`], whose postings begin at `at`; to be read from the postings
@@ -258,7 +261,8 @@ mod tests {
             put(&mut entry, &mut postings, &values);
             let section = Section { len: postings.len() as u64, ..Section::default() };
             let mut at = 0;
-            let mut list = SealedList::take(&entry, &mut at, value + 1, section).unwrap();
+            let mut list = SealedList::written(3, &[7; 40]);
+            list.take(&entry, &mut at, value + 1, section).unwrap();
             prop_assert_eq!(at, entry.len());
             for bound in bounds {
                 let rank = values.iter().filter(|&&v| v < bound).count() as u32;

@@ -4,7 +4,7 @@
 use super::IndexError;
 use super::active::ActiveIndex;
 use super::column::{self, ColumnWriter};
-use super::contents::Contents;
+use super::contents::{Contents, EventTypes};
 use super::dictionary::DictionaryWriter;
 use super::file::{MOST_SEGMENTS, Part, SegmentExtent, VERSION, WriteAt, put_segments};
 use super::filter::FilterKeys;
@@ -59,7 +59,7 @@ pub(super) fn write_version(
         keyed: Keyed::new(seed),
         postings: Vec::new(),
         filter,
-        type_terms: Vec::with_capacity(types.iter().max().map_or(0, |&last| last as usize + 1)),
+        type_terms: Vec::with_capacity(types.count() as usize),
         types,
         long_tags: Vec::new(),
     };
@@ -102,8 +102,7 @@ struct ListWriter<'f> {
     keyed: Keyed,
     postings: Vec<u8>,
     filter: FilterKeys,
-    /// The type of each event.
-    types: Vec<u32>,
+    types: EventTypes,
     type_terms: Vec<TypeTerm>,
     long_tags: Vec<LongTag>,
 }
@@ -115,9 +114,8 @@ impl ListWriter<'_> {
         contents.offsets(&mut |offset| offsets.push(offset, image))?;
         offsets.finish(image)?;
         image.end_section(Part::Offsets, 0, 0);
-        let types = self.types.iter().max().map_or(0, |&last| last + 1);
-        let mut column = ColumnWriter::new(column::type_width(types));
-        self.types.iter().try_for_each(|&place| column.push(place, image))?;
+        let mut column = ColumnWriter::new(column::type_width(self.types.count()));
+        (0..self.events).try_for_each(|rel| column.push(self.types.get(rel), image))?;
         column.finish(image)?;
         image.end_section(Part::TypeColumn, 0, 0);
         Ok(())
@@ -152,9 +150,12 @@ impl ListWriter<'_> {
             }
             number += 1;
             types_met.clear();
-            types_met.extend(rels.iter().map(|&rel| self.types[rel as usize]));
-            types_met.sort_unstable();
+            types_met.extend(rels.iter().map(|&rel| self.types.get(rel)));
             types_met.dedup();
+            if types_met.len() > 1 {
+                types_met.sort_unstable();
+                types_met.dedup();
+            }
             for &met in &types_met {
                 self.filter.add(self.keyed.pair(self.type_terms[met as usize].hash, hash));
             }
@@ -183,7 +184,7 @@ impl ListWriter<'_> {
             list.read_all(&self.postings, self.events, 0, &mut rels)?;
             if rels.len() > PAIR_FLOOR as usize {
                 typed.clear();
-                typed.extend(rels.iter().map(|&rel| (self.types[rel as usize], rel)));
+                typed.extend(rels.iter().map(|&rel| (self.types.get(rel), rel)));
                 self.type_pairs(number, &mut typed, &mut writer)?;
             }
             if let Some(pairs) = &mut tag_pairs {

@@ -2,7 +2,7 @@
 //! dense numbers exactly: bytes are compared, not just hashes.
 
 use super::append_vec::{AppendVec, Cell};
-use super::chain_table::ChainTable;
+use super::bucket_table::BucketTable;
 use super::hash::{Domain, Keyed, load};
 use super::lists::Lists;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -21,7 +21,7 @@ pub(super) struct TermTable {
     words: AppendVec<AtomicU64>,
     words_used: AtomicU32,
     count: AtomicU32,
-    table: ChainTable,
+    table: BucketTable,
     /// The events of each text, by its number; the label is the offset of its words.
     pub(super) lists: Lists,
 }
@@ -62,7 +62,7 @@ impl TermTable {
             words: AppendVec::new(),
             words_used: AtomicU32::new(0),
             count: AtomicU32::new(0),
-            table: ChainTable::new(),
+            table: BucketTable::new(),
             lists: Lists::new(),
         }
     }
@@ -123,20 +123,25 @@ impl TermTable {
 
     /// The text with a number below the count, in `buffer`.
     pub(super) fn text<'b>(&self, id: u32, buffer: &'b mut [u8; 256]) -> &'b str {
+        std::str::from_utf8(self.bytes(id, buffer)).expect("stored from a text")
+    }
+
+    /// The bytes of the text with a number below the count, in `buffer`.
+    pub(super) fn bytes<'b>(&self, id: u32, buffer: &'b mut [u8; 256]) -> &'b [u8] {
         let start = self.lists.label(id) as u32;
         let len = (self.words.get(start) & 0xff) as usize;
         let stored = self.words.run(start, word_count(len));
         for (chunk, word) in buffer.as_chunks_mut::<8>().0.iter_mut().zip(stored) {
             *chunk = word.get().to_le_bytes();
         }
-        std::str::from_utf8(&buffer[1..=len]).expect("stored from a text")
+        &buffer[1..=len]
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let count = self.count.load(Relaxed);
         self.words_used.load(Relaxed) as usize * 8
             + Lists::memory_bytes(count)
-            + self.table.memory_bytes(count)
+            + self.table.memory_bytes()
     }
 }
 
@@ -144,14 +149,14 @@ impl TermTable {
 #[derive(Debug)]
 pub(super) struct PairTable {
     count: AtomicU32,
-    table: ChainTable,
+    table: BucketTable,
     /// The events of each pair, by its number; the label is the pair.
     pub(super) lists: Lists,
 }
 
 impl PairTable {
     pub(super) fn new() -> PairTable {
-        PairTable { count: AtomicU32::new(0), table: ChainTable::new(), lists: Lists::new() }
+        PairTable { count: AtomicU32::new(0), table: BucketTable::new(), lists: Lists::new() }
     }
 
     fn key(keyed: &Keyed, event_type: u32, tag: u32) -> (u64, u32) {
@@ -184,7 +189,7 @@ impl PairTable {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let count = self.count.load(Relaxed);
-        Lists::memory_bytes(count) + self.table.memory_bytes(count)
+        Lists::memory_bytes(count) + self.table.memory_bytes()
     }
 }
 
@@ -195,7 +200,7 @@ pub(super) struct IdTable {
     halves: AppendVec<AtomicU64>,
     rels: AppendVec<AtomicU32>,
     count: AtomicU32,
-    table: ChainTable,
+    table: BucketTable,
 }
 
 impl IdTable {
@@ -204,7 +209,7 @@ impl IdTable {
             halves: AppendVec::new(),
             rels: AppendVec::new(),
             count: AtomicU32::new(0),
-            table: ChainTable::new(),
+            table: BucketTable::new(),
         }
     }
 
@@ -278,6 +283,6 @@ impl IdTable {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let count = self.count.load(Relaxed);
-        count as usize * 20 + self.table.memory_bytes(count)
+        count as usize * 20 + self.table.memory_bytes()
     }
 }
