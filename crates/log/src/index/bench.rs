@@ -215,3 +215,75 @@ fn filled(shape: &str, tags: &dyn Fn(u32, &mut Dice) -> Vec<String>) {
         each((spent() - begin) - first)
     );
 }
+
+/// Reads of a sealed index's file: a tag of ten events, and two common tags that never meet.
+#[cfg(unix)]
+#[test]
+#[ignore = "a benchmark"]
+fn keyed() {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    static READS: AtomicU64 = AtomicU64::new(0);
+    #[derive(Debug)]
+    struct Disk(std::fs::File);
+    impl ReadAt for Disk {
+        fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+            READS.fetch_add(1, Relaxed);
+            FileExt::read_exact_at(&self.0, buf, offset)
+        }
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.metadata()?.len())
+        }
+    }
+    let mut dice = Dice(5);
+    let mut writer = ActiveWriter::new(1);
+    for rel in 0..EVENTS {
+        let region = format!("region:{}", rel % 50);
+        let tags = [&format!("customer:{}", dice.below(100_000)), region.as_str()];
+        let mut encoded = EncodedEvents::new();
+        encoded.push(&Event::json("OrderPlaced", &tags, "{}").as_ref()).unwrap();
+        encoded.iter().for_each(|record| writer.push(rel, &record));
+    }
+    let extents = [SegmentExtent { base: 1, end: 0, salt: 0 }];
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at(&sealed_image(writer.index(), &extents, 7), 0).unwrap();
+    let opened = || {
+        let file = Arc::new(Disk(file.try_clone().unwrap()));
+        SegmentIndex::Sealed(Arc::new(SealedIndex::open(file).unwrap()))
+    };
+    let index = opened();
+    let measure = |what: &str, n: u64, f: &mut dyn FnMut(&mut Dice)| {
+        let (reads, begin) = (READS.load(Relaxed), spent());
+        each(what, n, |dice| f(dice));
+        let spent = (spent() - begin).as_nanos() as u64 / n;
+        println!(
+            "  {spent} ns of processor time, {:.2} reads",
+            (READS.load(Relaxed) - reads) as f64 / n as f64
+        );
+    };
+    let mut tag = |dice: &mut Dice| {
+        let customer = format!("customer:{}", dice.below(100_000));
+        let query = CompiledQuery::shared(&Query::item(&[], &[&customer]));
+        let (mut rels, mut offsets) = (Vec::new(), Vec::new());
+        let mut cursor = index.cursor(&query, 0..EVENTS, false);
+        while cursor.next_chunk(&mut rels, 256, &mut Work::unbounded()).unwrap() {}
+        index.offsets(&rels, &mut offsets).unwrap();
+        black_box(offsets);
+    };
+    measure("a tag of ten, at first", 50, &mut tag);
+    measure("a tag of ten", 50_000, &mut tag);
+    measure("a tag of ten, again", 50_000, &mut tag);
+    let mut two = |_: &mut Dice| {
+        let query = CompiledQuery::new(&Query::item(&[], &["region:1", "region:2"]));
+        assert_eq!(index.newest(&query, 0..EVENTS, &mut Work::unbounded()).unwrap(), None);
+    };
+    measure("two common tags that never meet", 50_000, &mut two);
+    // As in a log whose filters have no room.
+    set_sealed_index_budget_bytes(0);
+    let index = opened();
+    let mut two = |_: &mut Dice| {
+        let query = CompiledQuery::new(&Query::item(&[], &["region:1", "region:2"]));
+        assert_eq!(index.newest(&query, 0..EVENTS, &mut Work::unbounded()).unwrap(), None);
+    };
+    measure("the same without room", 500, &mut two);
+}

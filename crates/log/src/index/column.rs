@@ -3,9 +3,13 @@
 //! offset can be computed.
 
 use super::IndexError;
-use super::file::{ReadAt, Section, read_into};
+use super::file::{ReadAt, Section, read, read_into};
 use super::image::Image;
+use super::loaded::{Slot, has_room};
 use super::matching::ColumnBlock;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 const BLOCK_NUMBERS_BYTES: usize = 4092;
 const CRC_BYTES: usize = 4;
@@ -49,6 +53,100 @@ impl ColumnWriter {
     }
 }
 
+/// Number of bytes of a column that can be read and checked in the time it takes to read one block.
+const READ_WORTH_BYTES: u64 = 4 << 10;
+
+/// A column that is read as a whole once as many of its blocks have been read one by one, if the
+/// budget of [`super::loaded`] has room for it.
+#[derive(Debug)]
+pub(super) struct SealedColumn {
+    section: Section,
+    width: usize,
+    what: &'static str,
+    /// The section, verified.
+    whole: Slot<Vec<u8>>,
+    block_reads: AtomicU64,
+}
+
+impl SealedColumn {
+    /// Reads nothing.
+    pub(super) fn new(section: Section, width: usize, what: &'static str) -> SealedColumn {
+        SealedColumn { section, width, what, whole: Slot::new(), block_reads: AtomicU64::new(0) }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.whole.measure(Vec::len)
+    }
+
+    /// The numbers of some events, which must be below the count of events, in this order.
+    pub(super) fn get_all(
+        &self,
+        file: &dyn ReadAt,
+        rels: impl IntoIterator<Item = u32>,
+        mut each: impl FnMut(u32),
+    ) -> Result<(), IndexError> {
+        if let Some(whole) = self.open(file)? {
+            for rel in rels {
+                let (number, at) = place(rel, self.width);
+                let start = number as usize * (BLOCK_NUMBERS_BYTES + CRC_BYTES);
+                each(self.number(whole.get(start..).unwrap_or_default(), at)?);
+            }
+            return Ok(());
+        }
+        let mut block = ColumnBlock::default();
+        let mut reads = 0;
+        for rel in rels {
+            let (number, at) = place(rel, self.width);
+            if block.bytes.is_empty() || block.number != number {
+                load(file, self.section, number, &mut block, self.what)?;
+                reads += 1;
+            }
+            each(self.number(&block.bytes, at)?);
+        }
+        self.block_reads.fetch_add(reads, Relaxed);
+        Ok(())
+    }
+
+    /// The number at a place in a block.
+    fn number(&self, block: &[u8], at: usize) -> Result<u32, IndexError> {
+        let bytes = block.get(at..at + self.width).ok_or_else(|| self.damaged())?;
+        let mut value = [0; 4];
+        value[..self.width].copy_from_slice(bytes);
+        Ok(u32::from_le_bytes(value))
+    }
+
+    fn damaged(&self) -> IndexError {
+        IndexError::Damaged { what: self.what, offset: self.section.offset }
+    }
+
+    /// The whole column, if it is in memory or worth reading.
+    fn open(&self, file: &dyn ReadAt) -> Result<Option<Arc<Vec<u8>>>, IndexError> {
+        let whole = self.whole.get();
+        if whole.is_some() || self.block_reads.load(Relaxed) <= self.section.len / READ_WORTH_BYTES
+        {
+            return Ok(whole);
+        }
+        let len = usize::try_from(self.section.len).map_err(|_| self.damaged())?;
+        if !has_room(len) {
+            return Ok(None);
+        }
+        self.block_reads.store(0, Relaxed);
+        let bytes = read(file, self.section.offset, len, self.what)?;
+        let blocks = bytes.chunks(BLOCK_NUMBERS_BYTES + CRC_BYTES);
+        let is_whole = blocks.into_iter().all(|block| {
+            let Some((numbers, crc)) = block.split_last_chunk() else { return false };
+            crc32c::crc32c(numbers).to_le_bytes() == *crc
+        });
+        if is_whole { Ok(Some(self.whole.put(bytes, len))) } else { Err(self.damaged()) }
+    }
+}
+
+/// The block of an event's number, and the offset in it.
+fn place(rel: u32, width: usize) -> (u64, usize) {
+    let at = rel as usize * width;
+    ((at / BLOCK_NUMBERS_BYTES) as u64, at % BLOCK_NUMBERS_BYTES)
+}
+
 /// The number of event `rel`, which must be below the count of events. Reads at most one block.
 pub(super) fn get(
     file: &dyn ReadAt,
@@ -59,8 +157,7 @@ pub(super) fn get(
     what: &'static str,
 ) -> Result<u32, IndexError> {
     debug_assert!(matches!(width, 1 | 2 | 4), "no number crosses the end of a block");
-    let at = rel as usize * width;
-    let (number, at) = ((at / BLOCK_NUMBERS_BYTES) as u64, at % BLOCK_NUMBERS_BYTES);
+    let (number, at) = place(rel, width);
     if block.bytes.is_empty() || block.number != number {
         load(file, section, number, block, what)?;
     }
@@ -155,6 +252,15 @@ mod tests {
                 })
                 .unwrap();
                 assert!(rels.is_empty());
+                // By blocks first, then as a whole.
+                let column = SealedColumn::new(section, width as usize, "column");
+                for round in 0..30 {
+                    let mut numbers = Vec::new();
+                    let rels = (0..events).rev().step_by(100);
+                    column.get_all(&file, rels.clone(), |number| numbers.push(number)).unwrap();
+                    assert!(numbers.into_iter().eq(rels.map(value)), "round {round}");
+                }
+                assert_eq!(column.memory_bytes(), file.len());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The in-memory cache of parts of sealed index files (filters, directories), with one budget for
+//! The in-memory cache of parts of sealed index files (filters, directories, offsets), with one budget for
 //! the whole process, regardless of the number of segments and logs.
 //!
 //! A [`Slot`] holds one part of one file, or nothing. Loading a part may evict others by the clock
@@ -16,13 +16,13 @@ const DEFAULT_BUDGET_BYTES: usize = 32 << 20;
 /// The parts of all indexes of the process.
 static MEMORY: IndexMemory = IndexMemory::new(DEFAULT_BUDGET_BYTES);
 
-/// Sets the memory budget in bytes for the filters and directories of all sealed indexes of the
+/// Sets the memory budget in bytes for the parts kept of all sealed indexes of the
 /// process; 32 MiB by default. A single part may be larger. Applies to parts loaded from now on.
 pub fn set_sealed_index_budget_bytes(bytes: usize) {
     MEMORY.budget_bytes.store(bytes, Relaxed);
 }
 
-/// Memory of the filters and directories of all sealed indexes of the process, in bytes.
+/// Memory of the parts kept of all sealed indexes of the process, in bytes.
 #[must_use]
 pub fn sealed_index_memory_bytes() -> usize {
     MEMORY.used_bytes.load(Relaxed)

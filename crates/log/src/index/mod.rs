@@ -31,6 +31,7 @@ mod lists;
 mod loaded;
 mod matching;
 mod merge;
+mod recent_terms;
 mod resolve;
 mod scrub;
 mod sealed;
@@ -62,7 +63,6 @@ pub(crate) use sealed_writer::seal;
 
 use crate::query::CompiledQuery;
 use crate::work::{Stopped, Work};
-use matching::ColumnBlock;
 use resolve::Resolution;
 use std::fmt;
 use std::io;
@@ -205,7 +205,11 @@ impl SegmentIndex {
     pub(crate) fn offset(&self, rel: u32) -> Result<u32, IndexError> {
         match self {
             SegmentIndex::Active(index) => index.offset(rel),
-            SegmentIndex::Sealed(index) => index.offset(rel, &mut ColumnBlock::default()),
+            SegmentIndex::Sealed(index) => {
+                let mut offset = 0;
+                index.offsets_of(&[rel], |found| offset = found)?;
+                Ok(offset)
+            }
         }
     }
 
@@ -215,21 +219,16 @@ impl SegmentIndex {
     /// [`IndexError`]; nothing was appended then.
     pub(crate) fn offsets(&self, rels: &[u32], out: &mut Vec<u32>) -> Result<(), IndexError> {
         let before = out.len();
-        let mut block = ColumnBlock::default();
-        for &rel in rels {
-            let offset = match self {
-                SegmentIndex::Active(index) => index.offset(rel),
-                SegmentIndex::Sealed(index) => index.offset(rel, &mut block),
-            };
-            match offset {
-                Ok(offset) => out.push(offset),
-                Err(error) => {
-                    out.truncate(before);
-                    return Err(error);
-                }
+        let read = match self {
+            SegmentIndex::Active(index) => {
+                rels.iter().try_for_each(|&rel| index.offset(rel).map(|offset| out.push(offset)))
             }
+            SegmentIndex::Sealed(index) => index.offsets_of(rels, |offset| out.push(offset)),
+        };
+        if read.is_err() {
+            out.truncate(before);
         }
-        Ok(())
+        read
     }
 
     /// The newest event in range that matches the query exactly, and the lowest-numbered item it

@@ -50,22 +50,24 @@
 //!
 //! Opening reads the header. A filter is read as a whole if the budget of [`super::loaded`] has
 //! room for it, or once it has been queried often enough for that to pay off; otherwise one block
-//! of 64 bytes is read per query. A dictionary's directory is read when one of its terms passes the
-//! filter. Both stay in memory until the budget is needed for others. Everything else is one
+//! of 64 bytes is read per query. The offsets are read as a whole once as many of their blocks have
+//! been read one by one, if the budget has room. A dictionary's directory is read when one of its terms passes the
+//! filter. All of these stay in memory until the budget is needed for others. Everything else is one
 //! `pread` of at most a few KiB per block, except for the skip table of a long list (12 bytes per
 //! 128 elements).
 
-use super::column::{self, EachNumber};
+use super::column::{self, EachNumber, SealedColumn};
 use super::dictionary::{Dictionary, DictionaryScan};
 use super::file::{Header, Part, ReadAt, SegmentExtent};
 use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
+use super::recent_terms::RecentTerms;
 use super::sealed_filter::SealedFilter;
 use super::sealed_list::SealedList;
 use super::tag_pairs::{IN_FILTER, TagPair, WIDE_KEY, tag_pair_key};
 use super::{IndexError, TermKind, TermPage};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Terms per block of the dictionaries of types, tags and pairs.
 pub(super) const TERMS_PER_BLOCK: usize = 32;
@@ -85,7 +87,7 @@ pub(super) struct SealedTerm {
     number: u32,
     /// Its hash in the filter.
     hash: u64,
-    list: SealedList,
+    pub(super) list: SealedList,
 }
 
 /// The index file of a sealed segment.
@@ -99,6 +101,10 @@ pub(crate) struct SealedIndex {
     ids: Dictionary,
     keys: Dictionary,
     filter: SealedFilter,
+    offsets: SealedColumn,
+    recent: RecentTerms,
+    /// Whether there are no wide events, once it is known.
+    has_no_wide: OnceLock<bool>,
 }
 
 impl SealedIndex {
@@ -125,6 +131,9 @@ impl SealedIndex {
             ids: dictionary("event ids", ID_TERMS_PER_BLOCK, Part::Ids, Part::IdDirectory),
             keys: dictionary("request keys", ID_TERMS_PER_BLOCK, Part::Keys, Part::KeyDirectory),
             filter: SealedFilter::new(header.version, header.section(Part::Filter)),
+            offsets: SealedColumn::new(header.section(Part::Offsets), 4, "offsets"),
+            recent: RecentTerms::default(),
+            has_no_wide: OnceLock::new(),
             file,
             header,
         })
@@ -209,14 +218,13 @@ impl SealedIndex {
         IndexError::Damaged { what: "type column", offset }
     }
 
-    /// The offset of an event in the segment; `block` keeps the data read for the next call.
-    pub(super) fn offset(&self, rel: u32, block: &mut ColumnBlock) -> Result<u32, IndexError> {
+    /// Processes the offsets in their segments of some events, in this order.
+    pub(super) fn offsets_of(&self, rels: &[u32], each: impl FnMut(u32)) -> Result<(), IndexError> {
         let len = self.len();
-        if rel >= len {
+        if let Some(&rel) = rels.iter().find(|&&rel| rel >= len) {
             return Err(IndexError::NoSuchEvent { rel, len });
         }
-        let section = self.header.section(Part::Offsets);
-        column::get(&*self.file, section, 4, rel, block, "offsets")
+        self.offsets.get_all(&*self.file, rels.iter().copied(), each)
     }
 
     /// The offset of each event, in order.
@@ -370,6 +378,8 @@ impl SealedIndex {
         let dictionaries = [&self.types, &self.tags, &self.pairs, &self.ids, &self.keys];
         size_of::<SealedIndex>()
             + self.filter.memory_bytes()
+            + self.offsets.memory_bytes()
+            + self.recent.memory_bytes()
             + dictionaries.iter().map(|dictionary| dictionary.memory_bytes()).sum::<usize>()
     }
 }
@@ -385,6 +395,9 @@ impl Source for SealedIndex {
     }
 
     fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError> {
+        if let Some(hash) = self.recent.find(domain, text, |term| term.hash) {
+            return Ok(Some(hash));
+        }
         let filter = self.filter.open(&*self.file)?;
         let hash = filter.keyed().bytes(domain, text.as_bytes());
         Ok(filter.may_hold(hash)?.then_some(hash))
@@ -405,9 +418,14 @@ impl Source for SealedIndex {
         text: &str,
         hash: u64,
     ) -> Result<Option<SealedTerm>, IndexError> {
+        if let Some(term) = self.recent.find(domain, text, SealedTerm::clone) {
+            return Ok(Some(term));
+        }
         let dictionary = if domain == Domain::Type { &self.types } else { &self.tags };
         let found = dictionary.find(&*self.file, text.as_bytes())?;
-        Ok(found.map(|(number, list)| SealedTerm { number, hash, list }))
+        let found = found.map(|(number, list)| SealedTerm { number, hash, list });
+        found.iter().for_each(|term| self.recent.keep(domain, text, term));
+        Ok(found)
     }
 
     fn type_list(&self, term: &SealedTerm) -> Option<SealedList> {
@@ -457,7 +475,11 @@ impl Source for SealedIndex {
         let keyed = filter.keyed();
         let list =
             find(keyed.pair(first.hash, second.hash), &tag_pair_key(one.number, other.number))?;
+        if self.has_no_wide.get() == Some(&true) {
+            return Ok(Some(TagPair { since: 0, list, wide: None }));
+        }
         let wide = find(keyed.bytes(Domain::Tag, &WIDE_KEY), &WIDE_KEY)?;
+        let _ = self.has_no_wide.set(wide.is_none());
         Ok(Some(TagPair { since: 0, list, wide }))
     }
 

@@ -236,6 +236,8 @@ mod tests {
     use crate::query::CompiledQuery;
     use crate::work::Work;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
     use wellspring_types::{Event, Query};
 
     const EVENTS: u32 = 20_000;
@@ -306,6 +308,53 @@ mod tests {
                     check(&index, &models, &mut dice, 3, 9);
                 }
             }
+        }
+    }
+
+    /// A file that counts what is read of it.
+    #[derive(Debug)]
+    struct CountedFile {
+        bytes: Vec<u8>,
+        reads: Arc<AtomicUsize>,
+    }
+
+    impl ReadAt for CountedFile {
+        fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
+            self.reads.fetch_add(1, Relaxed);
+            self.bytes.read_exact_at(buf, offset)
+        }
+
+        fn len(&self) -> std::io::Result<u64> {
+            ReadAt::len(&self.bytes)
+        }
+    }
+
+    #[test]
+    fn common_tags_are_read_from_a_sealed_index_once() {
+        let mut writer = ActiveWriter::new(1);
+        for rel in 0..EVENTS {
+            let tags = [format!("common:{}", rel % 4), format!("unique:{rel}")];
+            let event = Event { tags: tags.into(), ..Event::json("T", &[], "1") };
+            with_record(&Model { event, key: None }, |record| writer.push(rel, record));
+        }
+        let extents = [SegmentExtent { base: 1, ..EXTENT }];
+        let reads = Arc::new(AtomicUsize::new(0));
+        let bytes = sealed_image(writer.index(), &extents, 5);
+        let file = CountedFile { bytes, reads: Arc::clone(&reads) };
+        let index = SegmentIndex::Sealed(Arc::new(SealedIndex::open(Arc::new(file)).unwrap()));
+        let asked = |one: &str, other: &str| {
+            let before = reads.load(Relaxed);
+            assert_eq!(two(&index, one, other).0, None);
+            reads.load(Relaxed) - before
+        };
+        assert!(asked("common:0", "common:1") > 1);
+        // A block of the filter, if that is not in memory.
+        assert!(asked("common:0", "common:1") <= 1);
+        asked("common:2", "common:3");
+        assert!(asked("common:3", "common:0") <= 1);
+        // Tags with one event are not kept, and nothing else changes.
+        for rel in (1..200).step_by(4) {
+            asked("common:0", &format!("unique:{rel}"));
         }
     }
 
