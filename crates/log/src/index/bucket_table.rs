@@ -130,6 +130,35 @@ struct End<'t> {
     entries: usize,
 }
 
+/// The first id in a line with this hash for which `is_it` returns true.
+#[inline]
+fn find_in(line: &Line, hash: u32, is_it: &mut impl FnMut(u32) -> bool) -> Option<u32> {
+    // An empty entry has a hash of zero and no id. Acquire: pairs with the Release of the entry's
+    // insertion or its last move.
+    let mut id_at = |at: usize| {
+        let entry = line[at].load(Acquire);
+        let id = (entry as u32).checked_sub(1).filter(|_| (entry >> 32) as u32 == hash)?;
+        is_it(id).then_some(id)
+    };
+    // Where tables are small, it is the first one.
+    if let Some(id) = id_at(0) {
+        return Some(id);
+    }
+    // Elsewhere the place of the entry cannot be predicted: all are compared before one is looked
+    // at.
+    let mut equal = 0u32;
+    for at in 1..ENTRIES {
+        equal |= u32::from((line[at].load(Relaxed) >> 32) as u32 == hash) << at;
+    }
+    while equal != 0 {
+        if let Some(id) = id_at(equal.trailing_zeros() as usize) {
+            return Some(id);
+        }
+        equal &= equal - 1;
+    }
+    None
+}
+
 impl BucketTable {
     pub(super) fn new() -> BucketTable {
         let buckets = Lines::new();
@@ -158,28 +187,12 @@ impl BucketTable {
         loop {
             let before = self.splits.load(Acquire);
             let place = Place::of(hash, FIRST_BUCKETS + before / 2);
-            let mut line = self.buckets.get(place.bucket);
-            loop {
-                // All entries are compared before any of them is looked at: where the first equal
-                // or empty one is cannot be predicted.
-                let mut equal = 0u32;
-                for (at, entry) in line[..ENTRIES].iter().enumerate() {
-                    equal |= u32::from((entry.load(Relaxed) >> 32) as u32 == hash) << at;
+            let mut line = Some(self.buckets.get(place.bucket));
+            while let Some(current) = line {
+                if let Some(id) = find_in(current, hash, &mut is_it) {
+                    return Some(id);
                 }
-                while equal != 0 {
-                    // Acquire: pairs with the Release of the entry's insertion or its last move.
-                    let entry = line[equal.trailing_zeros() as usize].load(Acquire);
-                    // An empty entry has a hash of zero and no id.
-                    let id = ((entry >> 32) as u32 == hash).then(|| entry as u32);
-                    if let Some(id) = id.and_then(|id| id.checked_sub(1))
-                        && is_it(id)
-                    {
-                        return Some(id);
-                    }
-                    equal &= equal - 1;
-                }
-                let Some(next) = self.after(line) else { break };
-                line = next;
+                line = self.after(current);
             }
             // A reader that saw an entry moved by a split also sees the beginning of that split in
             // `splits`.
