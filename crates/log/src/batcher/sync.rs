@@ -12,7 +12,7 @@ pub(super) use std::sync::{Arc, Mutex};
 pub(super) type Chunk<'a> = &'a [u8];
 
 /// Bytes that one thread writes and another reads, never the same ones at the same time; the users
-/// of this type ensure that. The only unsafe code of the crate.
+/// of this type ensure that. The only unsafe code of the crate but for one allocation of zeros.
 #[derive(Debug)]
 pub(super) struct Bytes {
     cells: Box<[UnsafeCell<u8>]>,

@@ -25,14 +25,26 @@ pub(super) trait Cell: Sized + Send + Sync {
     fn set(&self, value: Self::Value);
 }
 
+/// `len` zeros from the allocator's zeroed memory, none of which is touched: to convert them one by
+/// one would touch all.
+///
+/// # Safety
+/// `A` has the size of `V`, and is valid when all of its bytes are zero.
+pub(super) unsafe fn zeroed<V: Clone + Default, A>(len: usize) -> Box<[A]> {
+    const { assert!(size_of::<V>() == size_of::<A>() && align_of::<V>() == align_of::<A>()) };
+    let zeros = Box::into_raw(vec![V::default(); len].into_boxed_slice());
+    // SAFETY: the layout is the same, the caller promises that the bytes are valid, and the box has
+    // just been given up.
+    unsafe { Box::from_raw(zeros as *mut [A]) }
+}
+
 macro_rules! cell {
     ($atomic:ty, $value:ty) => {
         impl Cell for $atomic {
             type Value = $value;
             fn zeros(len: usize) -> Box<[Self]> {
-                let zeros: Vec<$value> = vec![0; len];
-                // Converts in place at no cost: the bytes are the same.
-                zeros.into_iter().map(<$atomic>::new).collect()
+                // SAFETY: an atomic has the size and the values of its integer.
+                unsafe { zeroed::<$value, Self>(len) }
             }
             fn get(&self) -> $value {
                 self.load(Relaxed)

@@ -17,6 +17,7 @@
 //! another bucket perhaps: a reader that followed its bucket into one has been affected by that
 //! split, and what it finds there is compared like everything else.
 
+use super::append_vec::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -69,9 +70,7 @@ type Line = [AtomicU64; LINE_WORDS];
 
 impl Block {
     fn zeros(lines: usize) -> Block {
-        // Zeroed memory of the allocator is not touched before it is used.
-        let zeros: Vec<u64> = vec![0; lines * LINE_WORDS + ENTRIES];
-        let words: Box<[AtomicU64]> = zeros.into_iter().map(AtomicU64::new).collect();
+        let words = AtomicU64::zeros(lines * LINE_WORDS + ENTRIES);
         let into_line = words.as_ptr().addr() % LINE_BYTES;
         let first = (LINE_BYTES - into_line) % LINE_BYTES / size_of::<u64>();
         Block { words, first }
@@ -147,8 +146,8 @@ fn find_in(line: &Line, hash: u32, is_it: &mut impl FnMut(u32) -> bool) -> Optio
     // Elsewhere the place of the entry cannot be predicted: all are compared before one is looked
     // at.
     let mut equal = 0u32;
-    for at in 1..ENTRIES {
-        equal |= u32::from((line[at].load(Relaxed) >> 32) as u32 == hash) << at;
+    for (at, entry) in line[..ENTRIES].iter().enumerate().skip(1) {
+        equal |= u32::from((entry.load(Relaxed) >> 32) as u32 == hash) << at;
     }
     while equal != 0 {
         if let Some(id) = id_at(equal.trailing_zeros() as usize) {

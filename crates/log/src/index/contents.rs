@@ -72,6 +72,11 @@ pub(super) trait Contents {
     /// An upper bound of the filter's number of keys, if known beforehand.
     fn filter_keys_bound(&self) -> Option<usize>;
 
+    /// About the filter's number of keys, where there is no upper bound.
+    fn filter_keys_hint(&self) -> usize {
+        0
+    }
+
     /// The offset of each event in its segment, in order.
     ///
     /// # Errors
@@ -109,6 +114,12 @@ impl Contents for ActiveIndex {
 
     fn filter_keys_bound(&self) -> Option<usize> {
         None
+    }
+
+    fn filter_keys_hint(&self) -> usize {
+        // A tag occurs with one type, as a rule.
+        let (types, tags) = self.term_counts();
+        (types + 2 * tags + self.id_table().count() + self.key_table().count()) as usize
     }
 
     fn offsets(
@@ -174,6 +185,8 @@ struct SortedTerms {
     places: Vec<TextPlace>,
 }
 
+/// Bytes of an entry before its length byte.
+const ENTRY_BYTES: usize = 4;
 /// In place of the event of a longer list.
 const SEVERAL: u32 = u32::MAX;
 
@@ -193,8 +206,11 @@ const COMPARED: usize = 8;
 impl SortedTerms {
     fn of(table: &TermTable) -> SortedTerms {
         let mut buffer = [0; 256];
-        let mut terms = SortedTerms { bytes: Vec::new(), places: Vec::new() };
-        for id in 0..table.count() {
+        let count = table.count();
+        // To grow to some megabytes takes as long again as to fill them.
+        let bytes = Vec::with_capacity(table.text_bytes() + ENTRY_BYTES * count as usize);
+        let mut terms = SortedTerms { bytes, places: Vec::with_capacity(count as usize) };
+        for id in 0..count {
             let event = match table.lists.only(id) {
                 Ok(event) => event,
                 Err(0) => continue,
@@ -252,6 +268,6 @@ fn word_at(text: &[u8], depth: usize) -> u64 {
 
 /// The text of the entry at `at`.
 fn text_at(bytes: &[u8], at: u32) -> &[u8] {
-    let (len, rest) = bytes[at as usize + 4..].split_first().expect("a length byte");
+    let (len, rest) = bytes[at as usize + ENTRY_BYTES..].split_first().expect("a length byte");
     &rest[..usize::from(*len)]
 }

@@ -119,9 +119,9 @@ const PLACED_AT_ONCE: usize = 128;
 const HALVINGS: usize = 6;
 
 impl FilterKeys {
-    /// No keys yet, when their number is unknown.
-    pub(super) fn gathered() -> FilterKeys {
-        FilterKeys::Gathered(Vec::new(), build)
+    /// No keys yet, when their number is not known, but about `hint`.
+    pub(super) fn gathered(hint: usize) -> FilterKeys {
+        FilterKeys::Gathered(Vec::with_capacity(hint), build)
     }
 
     /// No keys yet, for a filter of this version of the index.

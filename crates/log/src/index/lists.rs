@@ -6,7 +6,7 @@
 //! begins with the address of the previous one. Finding an element by index takes at most as many
 //! steps as there are chunks, one for the newest elements, and a list wastes less than its length.
 
-use super::append_vec::AppendVec;
+use super::append_vec::{AppendVec, zeroed};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -30,13 +30,14 @@ pub(super) struct Lists {
 
 /// A head needs `Release`, which elements of an [`AppendVec`] do not have.
 #[derive(Debug)]
+#[repr(transparent)]
 struct AtomicHead(AtomicU64);
 
 impl super::append_vec::Cell for AtomicHead {
     type Value = u64;
     fn zeros(len: usize) -> Box<[AtomicHead]> {
-        let zeros: Vec<u64> = vec![0; len];
-        zeros.into_iter().map(|head| AtomicHead(AtomicU64::new(head))).collect()
+        // SAFETY: it is an atomic, which has the size and the values of its integer.
+        unsafe { zeroed::<u64, AtomicHead>(len) }
     }
     fn get(&self) -> u64 {
         self.0.load(Acquire)

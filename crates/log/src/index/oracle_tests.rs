@@ -408,7 +408,7 @@ fn version_1_answers_as_the_definition_does() {
 fn version_2_answers_as_the_definition_does() {
     let models = events(&mut Dice(1), 700, 4, 9);
     let image_of = |active: &ActiveIndex| {
-        let keys = filter::FilterKeys::gathered();
+        let keys = filter::FilterKeys::gathered(0);
         let file = std::cell::RefCell::new(Vec::new());
         sealed_writer::write_version(active, &[EXTENT], 5, 2, keys, &file).unwrap();
         file.into_inner()

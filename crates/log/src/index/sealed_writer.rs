@@ -37,7 +37,10 @@ pub(super) fn write(
     seed: u64,
     file: &dyn WriteAt,
 ) -> Result<(), IndexError> {
-    let keys = contents.filter_keys_bound().map_or_else(FilterKeys::gathered, FilterKeys::placed);
+    let keys = match contents.filter_keys_bound() {
+        Some(bound) => FilterKeys::placed(bound),
+        None => FilterKeys::gathered(contents.filter_keys_hint()),
+    };
     write_version(contents, segments, seed, VERSION, keys, file)
 }
 

@@ -121,6 +121,11 @@ impl TermTable {
         (first ^ beginning.word) & beginning.mask == 0
     }
 
+    /// An upper bound of the size of all texts.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.words_used.load(Relaxed) as usize * 8
+    }
+
     /// The text with a number below the count, in `buffer`.
     pub(super) fn text<'b>(&self, id: u32, buffer: &'b mut [u8; 256]) -> &'b str {
         std::str::from_utf8(self.bytes(id, buffer)).expect("stored from a text")
@@ -267,6 +272,11 @@ impl IdTable {
             }
             false
         });
+    }
+
+    /// Number of entries.
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Acquire)
     }
 
     /// Every id with its event, in order of insertion.
