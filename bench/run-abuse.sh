@@ -129,5 +129,5 @@ done
 bound_mib=$(python3 -m abuse bound "$wellspring" "${flags[@]}")
 {
     heading "Abuse"
-    python3 -m abuse report "$work" --bound-mib "$bound_mib" "${short[@]}"
-} | tee "${out%.jsonl}.md"
+    python3 -m abuse report "$work" --bound-mib "$bound_mib" --rows "$out" "${short[@]}"
+}

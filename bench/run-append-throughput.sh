@@ -44,7 +44,4 @@ for pinning in ${PINNINGS:-pinned none}; do
     unset seconds
     rm -rf "$work"/ours "$work"/peer*
 done
-{
-    heading "Appends per second, $clients clients"
-    "$wsbench" report --file "$out" --against 'umadb*'
-} | tee "${out%.jsonl}.md"
+report "Appends per second, $clients clients"

@@ -34,21 +34,7 @@ asked() {
     taskset -c "$client_core" "$wellspring" bench "${what[@]}" "${header[@]}" -c "$3" --threads 1 --no-pin \
         -z "${SECS:-3}s" --warmup "$(python3 -c "print(int(float('${WARMUP:-0.5}') * 1000))")ms" \
         --server-pid "${pid[$label]}" --no-headroom --quiet --json "$work/run.json" > /dev/null || true
-    python3 - "$work/run.json" "$1" "$2" "$3" "$round" >> "$out" <<'PY'
-import json, sys
-path, who, what, connections, round_ = sys.argv[1:]
-run = json.load(open(path))["steps"][0]["runs"][0]
-endpoint = run["endpoints"][0]
-tally, times = endpoint["counters"], endpoint["service"]
-# What is under way when the measured part begins or ends may count on one side only.
-refused = set(tally["statuses"]) - {"200", "202"}
-assert tally["successes"] > 0 and not refused and not tally["errors"], (who, what, tally)
-print(json.dumps({
-    "who": who, "what": what, "connections": int(connections), "round": int(round_),
-    "requests": tally["successes"], "mean_us": times["sum_ns"] / times["count"] / 1e3,
-    "cpu_us": run["server"]["cpu_ns"] / 1e3 / tally["successes"],
-}))
-PY
+    ./load_row.py "$work/run.json" who="$1" what="$2" connections="$3" round="$round" >> "$out"
 }
 
 for (( round = 0; round < rounds; round++ )); do
@@ -59,20 +45,4 @@ for (( round = 0; round < rounds; round++ )); do
     done
 done
 
-heading "What a credential costs"
-python3 - "$out" <<'PY'
-import json, statistics, sys
-rows = [json.loads(line) for line in open(sys.argv[1])]
-print("| request | connections | credential | CPU µs a request | more than open | mean latency µs | more than open |")
-print("|---|---|---|---|---|---|---|")
-for what in ("head", "event"):
-    for connections in sorted({row["connections"] for row in rows}):
-        of = {(row["who"], row["round"]): row for row in rows if (row["what"], row["connections"]) == (what, connections)}
-        for who in ("open", "token", "key", "password"):
-            mine = [row for (w, _), row in of.items() if w == who]
-            def more(field):
-                return statistics.median(row[field] - of["open", row["round"]][field] for row in mine)
-            cpu, mean = (statistics.median(row[field] for row in mine) for field in ("cpu_us", "mean_us"))
-            name = {"head": "GET /v1/head", "event": "POST /e"}[what]
-            print(f"| {name} | {connections} | {who} | {cpu:.2f} | {more('cpu_us'):+.2f} | {mean:.2f} | {more('mean_us'):+.2f} |")
-PY
+report "What a credential costs"

@@ -21,29 +21,33 @@ awk -v n="$events" 'BEGIN { for (i = 1; i <= n; i++)
 "$wellspring" import "$work/events.ndjson" --url "$url" 2>&1 | tail -1
 data=$work/wellspring
 bytes=$(cat "$data"/logs/*/*.seg | wc -c)
-{
-    heading "Backup and restore: $events events, $((bytes / 1000000)) MB of segments"
-    for (( round = 0; round < rounds; round++ )); do
-        cold; begun=$(now); mkdir -p "$work/copy"; cp "$data"/logs/main/*.seg "$work/copy/"; sync "$work/copy"/*; copied=$(since "$begun"); rm -rf "$work/copy"
-        cold; begun=$(now); "$wellspring" backup --url "$url" --to "$work/backup" 2> /dev/null; took=$(since "$begun")
-        begun=$(now); "$wellspring" restore --from "$work/backup" --data "$work/restored" > /dev/null 2>&1; restored=$(since "$begun")
-        rm -rf "$work/restored"; [ $(( round + 1 )) -lt "$rounds" ] && rm -rf "$work/backup"
-        echo "$copied $took $restored" | awk -v b="$bytes" -v e="$events" '{
-            printf "- backup %.0f MB/s, copy with a barrier %.0f MB/s: %.2f; restore %.2f M events/s\n", b/$2/1e6, b/$1/1e6, $1/$2, e/$3/1e6 }'
-    done
-    # Appends of one event from 16 connections, durable, with a backup running and without, in turns.
-    body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
-    load() { "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 -q 2> /dev/null | grep -o 'p99 [0-9.]* *[a-zµ]*' | head -1; }
-    # during RATE: the same while backup follows backup, each to a folder of its own.
-    during() {
-        ( for (( n = 0; ; n++ )); do "$wellspring" backup --url "$url" --to "$work/during/$n" "$@" 2> /dev/null || true; done ) & loop=$!
-        load
-        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
-        rm -rf "$work/during"; sync; sleep 1
-    }
-    for (( round = 0; round < rounds; round++ )); do
-        echo "- appends at 1,500/s, quiet: $(load)"
-        echo "- appends at 1,500/s, during backups without a limit: $(during)"
-        echo "- appends at 1,500/s, during backups at 64 MiB/s: $(during --rate 67108864)"
-    done
-} | tee -a "$work/report"
+for (( round = 0; round < rounds; round++ )); do
+    cold; begun=$(now); mkdir -p "$work/copy"; cp "$data"/logs/main/*.seg "$work/copy/"; sync "$work/copy"/*; copied=$(since "$begun"); rm -rf "$work/copy"
+    cold; begun=$(now); "$wellspring" backup --url "$url" --to "$work/backup" 2> /dev/null; took=$(since "$begun")
+    begun=$(now); "$wellspring" restore --from "$work/backup" --data "$work/restored" > /dev/null 2>&1; restored=$(since "$begun")
+    rm -rf "$work/restored" "$work/backup"
+    noted copy mb_per_s "$(awk "BEGIN { print $bytes / $copied / 1e6 }")"
+    noted backup mb_per_s "$(awk "BEGIN { print $bytes / $took / 1e6 }")"
+    noted restore rate "$(awk "BEGIN { print $events / $restored }")"
+done
+# Appends of one event from 16 connections, durable, with a backup running and without, in turns.
+body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
+load() {
+    "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 \
+        -q --no-headroom --json "$work/run.json" > "$work/told.txt" 2>&1 || true
+    ./load_row.py "$work/run.json" case="$1" round="$round" >> "$out"
+}
+# during CASE FLAG…: the same while backup follows backup, each to a folder of its own.
+during() {
+    local case=$1; shift
+    ( for (( n = 0; ; n++ )); do "$wellspring" backup --url "$url" --to "$work/during/$n" "$@" 2> /dev/null || true; done ) & loop=$!
+    load "$case"
+    kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
+    rm -rf "$work/during"; sync; sleep 1
+}
+for (( round = 0; round < rounds; round++ )); do
+    load quiet
+    during unlimited
+    during limited --rate 67108864
+done
+report "Backup and restore: $events events, $((bytes / 1000000)) MB of segments"

@@ -10,9 +10,4 @@ for (( round = 0; round < ${ROUNDS:-6}; round++ )); do
     "$wsbench" batcher --seconds "${SECS:-2}" --partition-bytes "${PARTITION_BYTES:-8388608}" \
         --round "$round" --pinning pinned --out "$out"
 done
-{
-    heading "The batcher alone"
-    "$wsbench" report --file "$out" --of batcher --against memcpy
-    echo
-    echo "All messages were delivered once, in order and unchanged: otherwise there would be no row."
-} | tee "${out%.jsonl}.md"
+report "The batcher alone"

@@ -110,6 +110,6 @@ full_disk() {
     heading "Bounds of the core"
     echo "Conditions of $items items with $types types and $tags tags each; $subscribers subscriptions; $leases lease waiters."
     echo
-    python3 abuse.py report "$work" --bound-mib "${BOUND_MIB:-4096}" || true
-    if [ -d "$work/full-tables" ]; then echo; python3 abuse.py report "$work/full-tables" --bound-mib 4096 || true; fi
-} | tee "${out%.jsonl}.md"
+    python3 -m abuse report "$work" --bound-mib "${BOUND_MIB:-4096}" --rows "$out" || true
+    if [ -d "$work/full-tables" ]; then echo; python3 -m abuse report "$work/full-tables" --bound-mib 4096 --rows "$out" || true; fi
+}

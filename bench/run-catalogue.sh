@@ -30,19 +30,7 @@ asked() {
     taskset -c "$client_core" "$wellspring" bench "http://${address[shop]}$path" -c "$users" --threads 1 --no-pin \
         -z "${secs}s" --warmup "${WARMUP:-1}s" --server-pid "${pid[shop]}" --no-headroom --quiet --expect "$status" \
         --json "$work/run.json" "$@" > "$work/told.txt" 2>&1 || true
-    python3 - "$work/run.json" "$case" "$users" "$round" >> "$out" <<'PY'
-import json, sys
-path, case, users, round_ = sys.argv[1:]
-run = json.load(open(path))["steps"][0]["runs"][0]
-endpoint = run["endpoints"][0]
-tally, times = endpoint["counters"], endpoint["service"]
-assert tally["successes"] > 0 and not tally["errors"], (case, tally)
-print(json.dumps({
-    "case": case, "users": int(users), "round": int(round_), "rate": tally["successes"] / (run["measured_ns"] / 1e9),
-    "p50_us": times["quantiles_ns"]["p50"] / 1e3, "p99_us": times["quantiles_ns"].get("p99", 0) / 1e3,
-    "cpu_us": run["server"]["cpu_ns"] / 1e3 / tally["successes"],
-}))
-PY
+    ./load_row.py "$work/run.json" case="$case" users="$users" round="$round" >> "$out"
 }
 
 # one CASE: the request of a case.
@@ -64,9 +52,6 @@ one() {
 }
 
 etag() { curl -sf -o /dev/null -D - "http://${address[shop]}$1" | tr -d '\r' | awk 'tolower($1) == "etag:" { print $2 }'; }
-
-# noted CASE FIELD VALUE: a figure into the rows.
-noted() { printf '{"case":"%s","round":%s,"%s":%s}\n' "$1" "$round" "$2" "$3" >> "$out"; }
 
 if [[ $parts = *" requests "* ]]; then
     for (( round = 0; round < rounds; round++ )); do
@@ -106,38 +91,4 @@ if [[ $parts = *" store "* ]]; then
     done
 fi
 
-{
-    heading "The catalogue"
-    python3 - "$out" <<'PY'
-import json, statistics, sys
-rows = [json.loads(line) for line in open(sys.argv[1])]
-by = {}
-for row in rows:
-    by.setdefault(row["case"], {}).setdefault(row["round"], {}).update(row)
-def of(case, field):
-    return {r: row[field] for r, row in by.get(case, {}).items() if field in row}
-median = lambda values: statistics.median(list(values))
-print("| case | a second | p50 µs | p99 µs | CPU µs each |\n|---|---|---|---|---|")
-for case in by:
-    if of(case, "rate"):
-        rate, p50, p99, cpu = (median(of(case, field).values()) for field in ("rate", "p50_us", "p99_us", "cpu_us"))
-        print(f"| {case} | {rate:.0f} | {p50:.0f} | {p99:.0f} | {cpu:.2f} |")
-print("\n| ratio within a round | median | range |\n|---|---|---|")
-for name, one, other, field in (
-    ("cached /lookup/{item} ÷ POST /e a second", "cached", "ingest", "rate"),
-    ("cached /lookup/{item} ÷ rendered each time a second", "cached", "rendered", "rate"),
-    ("304 ÷ cached a second", "not-modified", "cached", "rate"),
-    ("orders of one item ÷ appends a second", "order-one", "append", "rate"),
-    ("orders of 1,000 items ÷ appends a second", "order-thousand", "append", "rate"),
-    ("p50 of linearizable ÷ of cached, 1 client, general stack", "linearizable-1", "cached-1", "p50_us"),
-):
-    mine, theirs = of(one, field), of(other, field)
-    ratios = [mine[r] / theirs[r] for r in mine if theirs.get(r)]
-    if ratios:
-        print(f"| {name} | {median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |")
-for case in ("empty", "imported", "snapshot", "rebuilt"):
-    for field in ("seconds", "resident_mib"):
-        if of(case, field):
-            print(f"\n{case}, {field}: " + ", ".join(f"{value:.2f}" for value in of(case, field).values()))
-PY
-} | tee "${out%.jsonl}.md"
+report "The catalogue"

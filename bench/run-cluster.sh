@@ -42,13 +42,7 @@ PY
 looked() {
     "$wellspring" bench "http://${address[$follower]}$2" -c "$3" --threads 1 --no-pin -z "${secs}s" --warmup 1s \
         --no-headroom --quiet --expect 200 --json "$work/run.json" > "$work/told.txt" 2>&1 || true
-    python3 - "$work/run.json" "$1" "$round" >> "$out" <<'PY'
-import json, sys
-run = json.load(open(sys.argv[1]))["steps"][0]["runs"][0]["endpoints"][0]
-assert run["counters"]["successes"] > 0 and not run["counters"]["errors"], run["counters"]
-print(json.dumps({"measurement": "read", "case": sys.argv[2], "server": "follower", "round": int(sys.argv[3]),
-                  "value": run["service"]["quantiles_ns"]["p50"] / 1e3, "unit": "µs p50"}))
-PY
+    ./load_row.py "$work/run.json" measurement=read case="$1" round="$round" >> "$out"
 }
 
 # entry_bytes: of the leader's last entry of one event, with its head.
@@ -100,43 +94,4 @@ PY
     half_load "$rate"
 done
 
-{
-    heading "Three nodes over PostgreSQL"
-    echo "- $(sql 'SELECT version()' | cut -d, -f1), fsync $(sql 'SHOW fsync'), rows for SQL: ${ROWS:-true}; an entry of one event has $bytes bytes"
-    echo
-    python3 - "$out" <<'PY'
-import json, statistics, sys
-by = {}
-for line in open(sys.argv[1]):
-    row = json.loads(line)
-    name = {"part": row["case"], "postgres": row["case"], "follower": row["case"] if row["measurement"] == "read" else "append at a follower",
-            "leader": "append at the leader", "wellspring": row["case"]}.get(row["server"], row["server"])
-    if row["server"] != "floor":
-        by.setdefault(name, {"unit": row["unit"]}).setdefault("rows", {}).setdefault(row["round"], []).append(row["value"])
-value = {name: {r: statistics.median(v) for r, v in entry["rows"].items()} for name, entry in by.items()}
-print("| | median | range |\n|---|---|---|")
-for name, rounds in value.items():
-    v = list(rounds.values())
-    print(f"| {name}, {by[name]['unit']} | {statistics.median(v):.0f} | {min(v):.0f} to {max(v):.0f} |")
-def ratio(label, goal, of):
-    found = []
-    for r in value["append at the leader"]:
-        try:
-            found.append(of(lambda name: value[name][r]))
-        except KeyError:
-            pass
-    if found:
-        print(f"| {label} | {statistics.median(found):.2f} | {min(found):.2f} to {max(found):.2f} | {goal} |")
-print("\n| ratio within a round | median | range | goal |\n|---|---|---|---|")
-cas, pong, transaction = "compare-and-swap statement", "loopback ping-pong", next(n for n in value if n.startswith("a transaction"))
-ratio("append at the leader ÷ (statement + ping-pong)", "≤ 1.4", lambda v: v("append at the leader") / (v(cas) + v(pong)))
-ratio("64 clients ÷ batches of 100 by hand", "≥ 0.6", lambda v: v("plain") / v("batches of 100"))
-ratio("64 clients ÷ a transaction each", "≥ 10", lambda v: v("plain") / v(transaction))
-ratio("conditional ÷ plain", "≥ 0.9", lambda v: v("conditional") / v("plain"))
-ratio("(follower − leader) ÷ ping-pong", "≤ 1.5", lambda v: (v("append at a follower") - v("append at the leader")) / v(pong))
-ratio("(linearizable − local) ÷ look at the end", "≤ 1.3", lambda v: (v("linearizable") - v("local")) / v("look at the end"))
-ratio("64 linearizable reads ÷ look at the end", "≤ 3", lambda v: v("linearizable-64") / v("look at the end"))
-ratio("(64 linearizable − 64 local) ÷ look at the end", "", lambda v: (v("linearizable-64") - v("local-64")) / v("look at the end"))
-ratio("follower behind, p99 in ms", "≤ 50", lambda v: v("follower behind its leader") / 1e3)
-PY
-} | tee "${out%.jsonl}.md"
+report "Three nodes over PostgreSQL"

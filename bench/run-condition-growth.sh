@@ -19,7 +19,4 @@ for (( round = 0; round < ${ROUNDS:-4}; round++ )); do
             --count "${COUNT:-200}" --budget "${BUDGET:-10}" --round "$round" $(client_flags pinned)
     done
 done
-{
-    heading "Conditional append as the log grows"
-    "$wsbench" report --file "$out" --growth true
-} | tee "${out%.jsonl}.md"
+report "Conditional append as the log grows"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Consumers against NATS JetStream, whose server is built from the Go module proxy, in turns.
-# Usage: bench/run-consumers.sh [PROGRAM] [flags of bench/consumers]; needs Go. KAFKA names a broker
-# that has a topic `results`, for transactions.
+# Usage: bench/run-consumers.sh [PROGRAM] [flags of bench/consumers]; needs Go. Environment: EVENTS,
+# ROUNDS, KAFKA=1 (then against transactions of a broker as well, which needs Java and Maven).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-program=$(realpath "${1:-$here/../target/release/wellspring}")
+program=$(realpath "${1:-${WELLSPRING_BIN:-$here/../target/release/wellspring}}")
 shift || true
 tools=${TOOLS:-$here/../target/bench-tools}
 mkdir -p "$tools"
@@ -13,6 +13,7 @@ if [ ! -x "$tools/nats-server" ]; then
 fi
 data=$(mktemp -d -p "${DATA:-$here/../target}")
 port=${PORT:-4171}
+export OUT=${OUT:-$data/rows.jsonl}
 mkdir "$data/nats"
 cat >"$data/nats.conf" <<CONF
 listen: 127.0.0.1:$((port + 1))
@@ -25,4 +26,18 @@ nats=$!
 trap 'kill $server $nats 2>/dev/null; wait $server $nats 2>/dev/null; rm -rf "$data"' EXIT
 for _ in $(seq 50); do curl -sf "http://127.0.0.1:$port/health/ready" >/dev/null && break; sleep 0.1; done
 cd "$here/consumers"
-go run . -wellspring "http://127.0.0.1:$port" -nats "nats://127.0.0.1:$((port + 1))" ${KAFKA:+-kafka "$KAFKA"} "$@"
+measured() {
+	go run . -wellspring "http://127.0.0.1:$port" ${EVENTS:+-events "$EVENTS"} ${ROUNDS:+-rounds "$ROUNDS"} "$@"
+}
+measured -nats "nats://127.0.0.1:$((port + 1))" "$@"
+if [ "${KAFKA:-0}" = 1 ]; then
+	# Only now: a broker that is idle takes processor time, too.
+	kill $nats
+	kafka=$here/../test-servers/kafka.sh
+	brokers=$(KAFKA_HEAP=1g KAFKA_TIER=4 "$kafka" up "$data/kafka" --while $$ | sed -n 's/^address=//p')
+	"$kafka" tool "$data/kafka" org.apache.kafka.tools.TopicCommand --bootstrap-server "$brokers" --create \
+		--topic results --partitions 16 >"$data/topic.log"
+	measured -kafka "$brokers" -only kafka
+	"$kafka" down "$data/kafka"
+fi
+"$here/figures.py" consumers "$OUT"

@@ -45,23 +45,8 @@ TOML
     taskset -c "$client_core" "$wellspring" bench scenario "$work/scenario.toml" --url "http://${address[$label]}" \
         --users "$users" --threads 1 --no-pin -z "${secs}s" --warmup "${WARMUP:-1}s" --server-pid "${pid[$label]}" \
         --no-headroom --quiet --json "$work/run.json" "$@" > "$work/told.txt" 2>&1 || true
-    python3 - "$work/run.json" "$case" "$users" "$round" >> "$out" <<'PY'
-import json, sys
-path, case, users, round_ = sys.argv[1:]
-run = json.load(open(path))["steps"][0]["runs"][0]
-endpoint = run["endpoints"][0]
-tally, times = endpoint["counters"], endpoint["service"]
-assert tally["successes"] > 0 and not tally["errors"] and set(tally["statuses"]) == {"200"}, (case, tally)
-print(json.dumps({
-    "case": case, "users": int(users), "round": int(round_), "rate": tally["successes"] / (run["measured_ns"] / 1e9),
-    "p50_us": times["quantiles_ns"]["p50"] / 1e3, "p99_us": times["quantiles_ns"].get("p99", 0) / 1e3,
-    "cpu_us": run["server"]["cpu_ns"] / 1e3 / tally["successes"],
-}))
-PY
+    ./load_row.py "$work/run.json" case="$case" users="$users" round="$round" >> "$out"
 }
-
-# noted CASE FIELD VALUE: a figure into the rows.
-noted() { printf '{"case":"%s","round":%s,"%s":%s}\n' "$1" "$round" "$2" "$3" >> "$out"; }
 
 # Each create is a node and an event, each increment is in the counter.
 counted() {
@@ -104,6 +89,7 @@ opened() {
     now=$(date +%s%N)
     resident=$(awk '/VmRSS/ { print $2 / 1024 }' "/proc/${pid[big]}/status")
     noted "$1" seconds "$(( (now - begun) / 1000000 ))e-3"
+    noted "$1" elements_per_s "$(( nodes * 6 * 1000 / ((now - begun) / 1000000) ))"
     noted "$1" resident_mib "$resident"
 }
 
@@ -163,40 +149,4 @@ if [[ $parts = *" store "* ]]; then
     stop big
 fi
 
-{
-    heading "The graph"
-    python3 - "$out" <<'PY'
-import json, statistics, sys
-rows = [json.loads(line) for line in open(sys.argv[1])]
-by = {}
-for row in rows:
-    by.setdefault(row["case"], {}).setdefault(row["round"], {}).update(row)
-def of(case, field):
-    return {r: row[field] for r, row in by.get(case, {}).items() if field in row}
-def median(values):
-    values = list(values)
-    return statistics.median(values) if values else float("nan")
-print("| case | a second | p50 µs | p99 µs | CPU µs each |\n|---|---|---|---|---|")
-for case in by:
-    if of(case, "rate"):
-        rate, p50, p99, cpu = (median(of(case, field).values()) for field in ("rate", "p50_us", "p99_us", "cpu_us"))
-        print(f"| {case} | {rate:.0f} | {p50:.0f} | {p99:.0f} | {cpu:.1f} |")
-print("\n| ratio within a round | median | range |\n|---|---|---|")
-for name, one, other, field in (
-    ("p50 of a create ÷ of an append, 1 client", "create-1", "append-1", "p50_us"),
-    ("creates ÷ appends a second, 99 clients", "create-99", "append-99", "rate"),
-    ("p99 of creates ÷ of appends, 99 clients", "create-99", "append-99", "p99_us"),
-    ("99 streams of HTTP/2 ÷ 99 connections, creates a second", "create-h2", "create-99", "rate"),
-    ("one counter ÷ creates a second, 99 clients", "counter-99", "create-99", "rate"),
-    ("p99 of creates beside scans ÷ alone", "create-beside-scans", "create-alone", "p99_us"),
-):
-    mine, theirs = of(one, field), of(other, field)
-    ratios = [mine[r] / theirs[r] for r in mine if theirs.get(r)]
-    if ratios:
-        print(f"| {name} | {median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |")
-for case in ("filled", "snapshot", "rebuilt"):
-    for field in ("seconds", "resident_mib"):
-        if of(case, field):
-            print(f"\n{case}, {field}: " + ", ".join(f"{value:.2f}" for value in of(case, field).values()))
-PY
-} | tee "${out%.jsonl}.md"
+report "The graph"

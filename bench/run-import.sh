@@ -2,16 +2,18 @@
 # NDJSON events a second of `wellspring import`, client and server on this machine, and the processor time both took:
 # binaries in turns, each round on a fresh server. Two shapes: orders (a tag of 100,000 and one of its own) and
 # clicks (one type, one of ten tags).
-# Usage: run-import.sh BINARY [BINARY …]. Environment: EVENTS (2000000), ROUNDS (3), BENCH_TMP, BENCH_BOOST=1 (own
+# Usage: run-import.sh [BINARY …], by their whole paths. Environment: EVENTS (2000000), ROUNDS (3), BENCH_TMP, BENCH_BOOST=1 (own
 # autogroup at nice -15: elsewhere's load counts less).
 set -euo pipefail
 if [ "${BENCH_BOOST:-0}" = 1 ] && [ -z "${BENCH_BOOSTED:-}" ]; then
     export BENCH_BOOSTED=1
     exec setsid -w bash -c 'echo -15 > /proc/self/autogroup 2>/dev/null || true; exec "$@"' - "$0" "$@"
 fi
-[ $# -gt 0 ] || { sed -n 's/^# //p' "$0" >&2; exit 64; }
+cd "$(dirname "${BASH_SOURCE[0]}")"
+[ $# -gt 0 ] || set -- "${WELLSPRING_BIN:-$PWD/../target/release/wellspring}"
 events=${EVENTS:-2000000}
 work=$(mktemp -d -p "${BENCH_TMP:-/tmp}" import.XXXXXX)
+out=${OUT:-$work/rows.jsonl}
 trap 'rm -rf "$work"' EXIT
 python3 - "$events" "$work" <<'PYTHON'
 import random, sys
@@ -34,13 +36,16 @@ for shape in orders clicks; do
             TIMEFORMAT='%U %S'
             client=$( { time "$binary" import "$work/$shape.ndjson" --url "http://127.0.0.1:$port" 2>/dev/null; } 2>&1 )
             ended=$(date +%s.%N); after=$(ticks $server)
+            most=$(awk '/^VmHWM:/ { print $2 }' "/proc/$server/status")
             kill $server; wait $server || true
             rm -rf "$work/data"
-            awk -v shape=$shape -v round=$round -v binary="$binary" -v events=$events -v begun=$begun -v ended=$ended \
-                -v server=$((after - before)) -v client="$client" 'BEGIN {
+            awk -v shape=$shape -v round=$round -v binary="$binary" -v first="$1" -v events=$events -v begun=$begun -v ended=$ended \
+                -v server=$((after - before)) -v client="$client" -v most="$most" 'BEGIN {
                 split(client, c, " ")
-                printf "%-7s %d  %-45s %9.0f events/s   server %.2f µs, client %.2f µs of processor time an event\n",
-                    shape, round, binary, events / (ended - begun), server * 1e4 / events, (c[1] + c[2]) * 1e6 / events }'
+                printf "{\"case\":\"%s\",\"round\":%d,\"server\":\"%s\",\"rate\":%.0f,\"server_us\":%.3f,\"client_us\":%.3f,\"most_mib\":%.1f}\n",
+                    shape, round, binary == first ? "wellspring" : binary, events / (ended - begun), server * 1e4 / events, (c[1] + c[2]) * 1e6 / events, most / 1024 }' |
+                tee -a "$out"
         done
     done
 done
+./figures.py import "$out"

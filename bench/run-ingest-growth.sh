@@ -29,8 +29,4 @@ for (( round = 0; round < ${ROUNDS:-6}; round++ )); do
     stop $empty
     rm -rf "${work:?}/$empty"
 done
-{
-    heading "Ingest: POST /e as the log grows, empty and from $events events on"
-    "$wsbench" ingest-report --file "$out" --against $empty
-    echo; echo "On disk at the end: $(du -sm "$work/$full" | cut -f1) MiB."
-} | tee "${out%.jsonl}.md"
+report "Ingest: POST /e as the log grows, empty and from $events events on"

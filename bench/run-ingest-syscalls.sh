@@ -73,4 +73,4 @@ done
     echo "| connections | server | call | calls | a request |"
     echo "|---|---|---|---|---|"
     cat "$table"
-} | tee "${out%.jsonl}.md"
+}

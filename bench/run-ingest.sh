@@ -25,7 +25,4 @@ for (( round = 0; round < ${ROUNDS:-4}; round++ )); do
     # Each round begins with an empty log; what a long one costs is run-ingest-growth.sh's question.
     for label in "${servers[@]}"; do rm -rf "${work:?}/$label"; done
 done
-{
-    heading "Ingest: POST /e"
-    "$wsbench" ingest-report --file "$out"
-} | tee "${out%.jsonl}.md"
+report "Ingest: POST /e"

@@ -28,3 +28,4 @@ if [[ $parts == *" webhook "* ]]; then
     export webhook_rate=$PWD/../target/release/examples/webhook_rate
 fi
 python3 kafka/measure.py "http://${address[hub]}"
+report "Kafka and webhooks"

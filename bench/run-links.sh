@@ -95,7 +95,4 @@ if [[ $parts = *" memory "* ]]; then
     for (( round = 0; round < 3; round++ )); do opened memory "$links links, $clicked clicked" true; done
 fi
 
-{
-    heading "Links"
-    "$wsbench" links-report --file "$out"
-} | tee "${out%.jsonl}.md"
+report "Links"

@@ -12,14 +12,14 @@ taskset -c 0 target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
 sleep 0.5
-stem=bench/results/load-aa-$(date +%Y%m%d-%H%M%S)
-BENCH=$PWD/target/release/wellspring-bench URL=http://127.0.0.1:$port/ OUT=$stem.jsonl python3 - <<'PY' | tee "$stem.md"
+export OUT=${OUT:-$(mktemp)}
+BENCH=$PWD/target/release/wellspring-bench URL=http://127.0.0.1:$port/ python3 - <<'PY'
 import json, os, subprocess
 
 bench, url = os.environ["BENCH"], os.environ["URL"]
 comparisons = int(os.environ.get("COMPARISONS", 100))
 pairs, turn = os.environ.get("PAIRS", "10"), os.environ.get("TURN", "200ms")
-different, verdicts = 0, {}
+different = 0
 with open(os.environ["OUT"], "w") as rows:
     for number in range(comparisons):
         command = [bench, "compare", url, url, "--pairs", pairs, "-z", turn, "-c", "8", "-q", "--json", "-",
@@ -31,10 +31,8 @@ with open(os.environ["OUT"], "w") as rows:
         step = json.loads(done.stdout)["steps"][0]
         called = [m["metric"] for m in step["metrics"] if m["verdict"] in ("faster", "slower", "fewer_failures", "more_failures")]
         different += bool(called)
-        for metric in called:
-            verdicts[metric] = verdicts.get(metric, 0) + 1
         rows.write(json.dumps({"comparison": number, "called_different": called}) + "\n")
         rows.flush()
-print(f"{comparisons} comparisons of a server with itself, {pairs} pairs of runs of {turn} each: "
-      f"{different} called different in any metric{' ' + str(verdicts) if verdicts else ''}.")
+    rows.write(json.dumps({"case": "different", "value": 100 * different / comparisons}) + "\n")
 PY
+bench/figures.py load-aa "$OUT"

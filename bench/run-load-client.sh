@@ -19,9 +19,9 @@ taskset -c 0 target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
 sleep 0.5
-stem=bench/results/load-client-$(date +%Y%m%d-%H%M%S)
-BENCH=$bench URL=http://127.0.0.1:$port/ OUT=$stem.jsonl python3 - <<'PY' | tee "$stem.md"
-import json, os, re, statistics, subprocess
+export OUT=${OUT:-$(mktemp)}
+BENCH=$bench URL=http://127.0.0.1:$port/ python3 - <<'PY'
+import json, os, re, subprocess
 
 bench, url = os.environ["BENCH"], os.environ["URL"]
 rounds, secs = int(os.environ.get("ROUNDS", 7)), os.environ.get("SECS", "2")
@@ -52,26 +52,15 @@ def h2load(connections, streams):
     return float(re.search(r"finished in [^,]+, ([\d.]+) req/s", out)[1])
 
 def in_turns(label, contenders):
-    """Median rate of each and median ratio of the first to each other, with their ranges over rounds."""
-    rates = {name: [] for name in contenders}
+    """The rates of each, a row a round."""
     for round_number in range(rounds):
         names = list(contenders)
         if round_number % 2:
             names.reverse()
         for name in names:
-            rate = contenders[name]()
-            rates[name].append(rate)
-            rows.write(json.dumps({"case": label, "who": name, "round": round_number, "rate_per_s": rate}) + "\n")
-    first, *others = contenders
-    for other in others:
-        ratios = [a / b for a, b in zip(rates[first], rates[other])]
-        a, b = statistics.median(rates[first]), statistics.median(rates[other])
-        print(f"| {label} | {a:,.0f} | {b:,.0f} ({other}) | {statistics.median(ratios):.2f} "
-              f"({min(ratios):.2f} … {max(ratios):.2f}) |")
+            row = {"case": label, "who": name, "round": round_number, "rate_per_s": contenders[name]()}
+            rows.write(json.dumps(row) + "\n")
 
-print(f"One core for the client, medians of {rounds} rounds in turns of {secs} s.\n")
-print("| case | wellspring bench, req/s | peer, req/s | ratio (range over rounds) |")
-print("|---|---:|---:|---:|")
 for c in (1, 16, 64):
     in_turns(f"HTTP/1.1, {c} connections", {
         "wellspring": lambda: ours("-c", str(c), "-z", f"{secs}s")[0],
@@ -88,6 +77,6 @@ in_turns("HTTP/1.1, 16 connections, --phases against without", {
 })
 if many:
     rate, result = ours("-c", "16", "-n", str(many))
-    peak = result["client"]["peak_rss_bytes"] / 2**20
-    print(f"\nMemory after {many:,} requests: at most {peak:.1f} MiB resident, the whole program.")
+    rows.write(json.dumps({"case": "memory", "value": result["client"]["peak_rss_bytes"] / 2**20}) + "\n")
 PY
+bench/figures.py load-client "$OUT"

@@ -10,6 +10,8 @@ binary() { if [ "$1" = umadb ]; then echo "$umadb"; else echo "$wellspring"; fi;
 for kind in "${kinds[@]}"; do
     start "$kind" "$kind" none
     "$wsbench" fill --server "$kind" --address "${address[$kind]}" --events "$events"
+    printf '{"case":"most memory while filling","server":"%s","value":%s}\n' "$kind" \
+        "$(awk '/^VmHWM:/ { print $2 / 1024 }' "/proc/${pid[$kind]}/status")" >> "$out"
     stop "$kind"
 done
 for (( round = 0; round < ${ROUNDS:-5}; round++ )); do
@@ -24,9 +26,4 @@ for (( round = 0; round < ${ROUNDS:-5}; round++ )); do
         done
     done
 done
-{
-    heading "Opening"
-    "$wsbench" report --file "$out"
-    echo; echo "On disk for $events events:"
-    for kind in "${kinds[@]}"; do echo "- $kind: $(du -sm "$work/$kind" | cut -f1) MiB"; done
-} | tee "${out%.jsonl}.md"
+report "Opening"

@@ -22,7 +22,4 @@ for pinning in ${PINNINGS:-pinned none}; do
     done
     stop_all
 done
-{
-    heading "Reads, one client, $events events"
-    "$wsbench" report --file "$out" --against 'umadb*'
-} | tee "${out%.jsonl}.md"
+report "Reads, one client, $events events"

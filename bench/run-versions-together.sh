@@ -102,4 +102,4 @@ done
                     ratio[mode, int((n[mode] + 1) / 2)], ratio[mode, 1], ratio[mode, n[mode]], n[mode]
             }
         }' "$work/rows"
-} | tee "${out%.jsonl}.md"
+}

@@ -39,8 +39,4 @@ for (( round = 0; round < rounds; round++ )); do
         one "$label" ingest --bench "$bench" --server-pid "${pid[$label]}" --connections "${INGEST:-64}" --seconds "$secs"
     done
 done
-{
-    heading "Two builds"
-    "$wsbench" report --file "$out" --against old
-    "$wsbench" ingest-report --file "$out" --against old || true
-} | tee "${out%.jsonl}.md"
+report "Two builds"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Sourced by the run-*.sh drivers: builds wsbench, starts and stops servers on free loopback ports in a
-# temporary folder on a real disk, and writes results. Every process is stopped by its own id.
+# temporary folder on a real disk, and reports. Every process is stopped by its own id.
 #
 # Environment: WELLSPRING_BIN (default ../target/release/wellspring; "null" takes the null server instead, to
 # try the drivers; NULL_LOSE=n makes it lose each n-th event of POST /e, to see them fail), UMADB_VERSION,
-# ROUNDS, BENCH_TMP, BENCH_CACHE, BENCH_BOOST=1 (own autogroup at nice -15).
+# ROUNDS, BENCH_TMP, BENCH_CACHE, BENCH_BOOST=1 (own autogroup at nice -15), OUT (keeps the rows in this file).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -23,9 +23,9 @@ wellspring=${WELLSPRING_BIN:-$PWD/../target/release/wellspring}
 cache=${BENCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/wellspring-bench}
 umadb=$cache/umadb-venv/bin/umadb
 name=$(basename "$0" .sh); name=${name#run-}
-mkdir -p results "${BENCH_TMP:-target/tmp}"
+mkdir -p "${BENCH_TMP:-target/tmp}"
 work=$(mktemp -d -p "${BENCH_TMP:-target/tmp}" "$name.XXXXXX"); work=$(realpath "$work")
-out=$PWD/results/$name-$(date +%Y%m%d-%H%M%S).jsonl
+out=${OUT:-$work/rows.jsonl}
 server_core=0
 client_core=$(( $(nproc) > 1 ? 1 : 0 ))
 declare -A address pid
@@ -116,9 +116,17 @@ client_flags() {
 heading() {
     echo "## $1"
     echo
-    echo "$(date +%F), Wellspring $(git rev-parse --short HEAD 2> /dev/null || echo unknown)$([ "$wellspring" = null ] && echo ' (NULL SERVER IN ITS PLACE)'), UmaDB ${UMADB_VERSION:-0.7.8}"
-    echo
+    [ "$wellspring" != null ] || echo "THE NULL SERVER IN PLACE OF WELLSPRING"
     [ -n "${plain:-}" ] || "$wsbench" environment
-    echo "- data on $(stat -f -c %T "$work"), pinned = server on core $server_core, client on core $client_core; rows in results/$(basename "$out")"
+    echo "- data on $(stat -f -c %T "$work"), pinned = server on core $server_core, client on core $client_core"
     echo
+}
+
+# noted CASE FIELD VALUE: a figure into the rows.
+noted() { printf '{"case":"%s","round":%s,"%s":%s}\n' "$1" "${round:-0}" "$2" "$3" >> "$out"; }
+
+# report TEXT: the figures of this driver, as goals.toml defines them.
+report() {
+    heading "$1"
+    ./figures.py "${PART:-$name}" "$out"
 }

@@ -7,7 +7,7 @@
                                                                      input ends
     python3 -m abuse settle ADDRESS FOLDER LABEL                     how long until it answers as before
     python3 -m abuse bound BINARY FLAG...                            most resident memory, MiB, by --print-config
-    python3 -m abuse report FOLDER --bound-mib M [--short]           tables and verdicts of what was left there
+    python3 -m abuse report FOLDER --bound-mib M [--rows F] [--short]   tables and verdicts of what was left there
 
 Kinds with a number are those of `held`; those without are the attacks of `attacks`, and take theirs from there.
 Nothing but the standard library. Bounded in connections, requests and time; loopback only.
@@ -88,7 +88,8 @@ def main(words):
         case ["bound", binary, *flags]:
             print(bound.resident_mib(binary, flags))
         case ["report", folder, *rest]:
-            sys.exit(report.run(folder, float(option(rest, "--bound-mib")), flag(rest, "--short")))
+            bound_mib, rows = float(option(rest, "--bound-mib")), option(rest, "--rows")
+            sys.exit(report.run(folder, bound_mib, flag(rest, "--short"), rows))
         case _:
             sys.exit(__doc__)
 

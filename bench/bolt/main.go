@@ -128,9 +128,13 @@ func spent(work func()) float64 {
 	return processorTicks() - before
 }
 
-func median(values []float64) float64 {
-	sort.Float64s(values)
-	return values[len(values)/2]
+// keep leaves a row for figures.py in the file that OUT names.
+func keep(name, server string, turn int, value, ticks float64) {
+	file, err := os.OpenFile(os.Getenv("OUT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	check(err)
+	defer file.Close()
+	check(json.NewEncoder(file).Encode(map[string]any{
+		"case": name, "server": server, "round": turn, "value": value, "server_ticks": ticks}))
 }
 
 func main() {
@@ -140,33 +144,24 @@ func main() {
 	check(err)
 	defer driver.Close(ctx)
 	bolt, web := byBolt(driver), byHTTP("http://"+address)
-	var latency, throughput, reading, createTicks, readTicks []float64
-	for range turns {
-		boltP50, _ := create(bolt, 1)
-		webP50, _ := create(web, 1)
-		latency = append(latency, float64(boltP50)/float64(webP50))
-		var boltRate, webRate float64
-		boltTicks := spent(func() { _, boltRate = create(bolt, many) })
-		webTicks := spent(func() { _, webRate = create(web, many) })
-		throughput = append(throughput, boltRate/webRate)
-		createTicks = append(createTicks, boltTicks/webTicks)
-		read := func(send wire) time.Duration {
+	statement := "UNWIND range(1, $n) AS i RETURN i, 'text ' + i AS t, i * 1.5 AS f, i % 2 = 0 AS b, null AS u"
+	for turn := range turns {
+		for _, wire := range []struct {
+			name string
+			send wire
+		}{{"bolt", bolt}, {"http", web}} {
+			p50, _ := create(wire.send, 1)
+			keep("create, 1 client", wire.name, turn, float64(p50.Nanoseconds())/1e3, 0)
+			var rate float64
+			ticks := spent(func() { _, rate = create(wire.send, many) })
+			keep("creates", wire.name, turn, rate, ticks)
 			at := time.Now()
-			statement := "UNWIND range(1, $n) AS i RETURN i, 'text ' + i AS t, i * 1.5 AS f, i % 2 = 0 AS b, null AS u"
-			if count := send(statement, map[string]any{"n": rows}); count != rows {
-				check(fmt.Errorf("%d rows", count))
-			}
-			return time.Since(at)
+			ticks = spent(func() {
+				if count := wire.send(statement, map[string]any{"n": rows}); count != rows {
+					check(fmt.Errorf("%d rows", count))
+				}
+			})
+			keep("rows", wire.name, turn, rows/time.Since(at).Seconds(), ticks)
 		}
-		var byBolt, byWeb time.Duration
-		boltTicks = spent(func() { byBolt = read(bolt) })
-		webTicks = spent(func() { byWeb = read(web) })
-		reading = append(reading, float64(byWeb)/float64(byBolt))
-		readTicks = append(readTicks, boltTicks/webTicks)
-		fmt.Printf("create p50 %v / %v, %d clients %.0f / %.0f a second, %d rows %v / %v\n",
-			boltP50, webP50, many, boltRate, webRate, rows, byBolt, byWeb)
 	}
-	fmt.Printf("Bolt / HTTP, median of %d turns: create p50 %.2f, creates a second at %d clients %.2f, rows a second %.2f\n",
-		turns, median(latency), many, median(throughput), median(reading))
-	fmt.Printf("the server's processor time: of a create %.2f, of rows %.2f\n", median(createTicks), median(readTicks))
 }

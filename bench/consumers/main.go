@@ -29,7 +29,7 @@ var (
 	events = flag.Int("events", 100_000, "events of a scenario")
 	rounds = flag.Int("rounds", 3, "turns of each scenario")
 	kafka  = flag.String("kafka", "", "address of a Kafka broker; none: it is left out")
-	only   = flag.String("only", "", "one scenario: pull, ordered, latency, settle, idle")
+	only   = flag.String("only", "", "one scenario: pull, ordered, latency, settle, kafka, idle")
 )
 
 const filler = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -247,23 +247,22 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// Runs two measurements in turns; prints their medians and the ratio of each turn.
-func inTurns(what, unit string, ours, theirs func() float64) {
-	var a, b, ratios []float64
-	for range *rounds {
-		a = append(a, ours())
-		if theirs == nil {
-			continue
+// keep leaves a row for figures.py in the file that OUT names.
+func keep(name, server string, turn int, value float64) {
+	file, err := os.OpenFile(os.Getenv("OUT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	must(err)
+	defer file.Close()
+	must(json.NewEncoder(file).Encode(map[string]any{"case": name, "server": server, "round": turn, "value": value}))
+}
+
+// Runs two measurements in turns.
+func inTurns(what string, ours, theirs func() float64) {
+	for turn := range *rounds {
+		keep(what, "wellspring", turn, ours())
+		if theirs != nil {
+			keep(what, "beside", turn, theirs())
 		}
-		b = append(b, theirs())
-		ratios = append(ratios, a[len(a)-1]/b[len(b)-1])
 	}
-	if theirs == nil {
-		fmt.Printf("%-50s %12.0f %s\n", what, median(a), unit)
-		return
-	}
-	sort.Float64s(ratios)
-	fmt.Printf("%-50s %12.0f %12.0f %s, ratio %.2f (%.2f to %.2f)\n", what, median(a), median(b), unit, median(ratios), ratios[0], ratios[len(ratios)-1])
 }
 
 func zipf(n, keys int, s float64) func(int) int {
@@ -303,7 +302,7 @@ func main() {
 					return s.workOff(n, 1, want, 100_000, func(int) string { return ">" })
 				}
 			}
-			inTurns(fmt.Sprintf("one worker, pulls of %d, no order", want), "deliveries/s", ours, theirs)
+			inTurns(fmt.Sprintf("one worker, pulls of %d, no order", want), ours, theirs)
 		}
 	}
 	if isWanted("ordered") {
@@ -324,24 +323,24 @@ func main() {
 					return s.workOff(n, 16, 1, 1, func(i int) string { return fmt.Sprintf("%d.>", i) })
 				}
 			}
-			inTurns("16 workers, 10,000 ordered keys, "+keys.name, "deliveries/s", ours, theirs)
+			inTurns("16 workers, 10,000 ordered keys, "+keys.name, ours, theirs)
 		}
 	}
 	if isWanted("latency") {
 		ours := func() float64 { return latency(consumerReceiver) }
-		inTurns("append to delivery p50, consumer and SSE", "us", ours, func() float64 { return latency(streamReceiver) })
+		inTurns("append to delivery p50, consumer and SSE", ours, func() float64 { return latency(streamReceiver) })
 		if js != nil {
-			inTurns("append to delivery p50, consumer and JetStream", "us", ours, func() float64 { return natsLatency(js) })
+			inTurns("append to delivery p50, consumer and JetStream", ours, func() float64 { return natsLatency(js) })
 		}
 	}
 	if isWanted("settle") {
-		inTurns("append and settle, and plain appends, 64 clients", "appends/s", settling, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
+		inTurns("append and settle, and plain appends, 64 clients", settling, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
 	}
-	if isWanted("settle") && *kafka != "" {
-		inTurns("append and settle, and Kafka transactions, 64", "a second", settling, func() float64 { return kafkaTransactions(*kafka, 64) })
+	if isWanted("kafka") && *kafka != "" {
+		inTurns("append and settle, and Kafka transactions, 64", settling, func() float64 { return kafkaTransactions(*kafka, 64) })
 	}
 	if isWanted("idle") {
-		inTurns("appends beside 64 idle consumers, and alone", "appends/s", besideIdle, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
+		inTurns("appends beside 64 idle consumers, and alone", besideIdle, func() float64 { return appending(64, filledLog(1, func(int) int { return 0 })) })
 	}
 }
 

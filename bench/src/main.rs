@@ -1,5 +1,5 @@
 //! Wellspring's measurements. Each subcommand takes one kind of measurement against one running
-//! server and writes rows; the `run-*.sh` drivers start servers, take turns, and have `report` make
+//! server and writes rows; the `run-*.sh` drivers start servers, take turns, and have figures.py make
 //! the tables.
 
 mod append_latency;
@@ -18,12 +18,10 @@ mod http2;
 mod ingest;
 mod ingest_account;
 mod ingest_fill;
-mod ingest_report;
 mod lag;
 mod links;
 mod links_fill;
 mod links_open;
-mod links_report;
 mod links_view;
 mod load_tester;
 mod machine;
@@ -32,7 +30,6 @@ mod open_time;
 mod proto;
 mod read_counter;
 mod reads;
-mod report;
 mod row;
 mod sample;
 mod sql;
@@ -56,18 +53,15 @@ wsbench SUBCOMMAND --flag value …
   read-counter       --server I --address A --connections N   every read is an answer, as the original counts
   batcher                                              64-byte messages, delivered and verified; and memcpy
   ingest-fill        --address A --events N            makes the log long, by NDJSON through POST /e
-  ingest-report      --file F [--against SERVER]       Markdown tables of ingest and read-counter
   links              --what W --address A --bench B --server-pid P --connections N   W: events, redirect, many,
                      create, append; everything answered is counted in the log, and folded
   links-fill         --address A [--links N] [--clicked N --each N [--one true]]   makes links, and clicks on the oldest
   links-open         --binary B --data D --case NAME [--rebuild true]   until the view of links answers; memory
-  links-report       --file F                          Markdown tables of the three
   hold               --address A --what W --count N [--seconds S] [--items I --types Y --tags G]   W: subscribers,
                      lease-waiters, conditions (the largest legal by default); held until standard input ends
   lag                --leader A --follower B [--seconds S]   how far a follower is behind while something appends
   sql                --url U --what W [--bytes N]      W: cas, end, batches, transactions; PostgreSQL alone
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
-  report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
 S is wellspring or umadb, I is wellspring or floor. Common flags: --out FILE --round N --pin CORE --pinning LABEL --server-name NAME.";
 
@@ -109,11 +103,9 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
         "ingest" => ingest::run(flags),
         "read-counter" => read_counter::run(flags),
         "ingest-fill" => ingest_fill::run(flags),
-        "ingest-report" => ingest_report::run(flags),
         "links" => links::run(flags),
         "links-fill" => links_fill::run(flags),
         "links-open" => links_open::run(flags),
-        "links-report" => links_report::run(flags),
         "hold" => hold::run(flags),
         "lag" => lag::run(flags),
         "sql" => sql::run(flags),
@@ -123,7 +115,6 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
             flags.finish()?;
             null_server::serve(&address, lose)
         }
-        "report" => report::run(flags),
         "environment" => {
             flags.finish()?;
             print!("{}", machine::environment());

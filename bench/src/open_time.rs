@@ -52,7 +52,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let state = match (size, cold) {
         (0, _) => "empty".to_owned(),
         (_, true) => format!("{size} events, cold cache"),
-        (_, false) => format!("{size} events"),
+        (_, false) => format!("{size} events, warm cache"),
     };
     for (what, value, unit) in [
         ("start to ready", ready.as_secs_f64() * 1000.0, "ms"),

@@ -1,11 +1,11 @@
-//! One measured value: a JSON line in `results/`, from which every table is made.
+//! One measured value: a JSON line, from which figures.py makes every table.
 
 use crate::flags::{Flags, Outcome};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::io::Write as _;
 
 /// One value of one server in one round.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Row {
     /// The subcommand.
     pub(crate) measurement: String,
@@ -24,29 +24,22 @@ pub(crate) struct Row {
     /// Its unit.
     pub(crate) unit: String,
     /// Latencies behind it, where there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,
     /// Likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
     /// Share of one core the client used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_busy: Option<f64>,
     /// Cores the server used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_busy: Option<f64>,
     /// CPU time the server used for each request, in µs, user and system, all its threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_us: Option<f64>,
     /// How many single observations it rests on.
-    #[serde(default)]
     pub(crate) samples: u64,
-}
-
-/// The rows of a file, in order.
-pub(crate) fn read(file: &str) -> Outcome<Vec<Row>> {
-    let lines = std::fs::read_to_string(file)?;
-    lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
 /// Where rows go and what is common to those of one invocation.

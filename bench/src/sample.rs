@@ -41,14 +41,3 @@ impl Samples {
         Some(self.nanos[rank - 1] as f64 / 1000.0)
     }
 }
-
-/// The median of some values; 0 if there are none.
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-    }
-}
