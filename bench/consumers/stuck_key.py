@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """One key of many is stuck: does a consumer go on with the others, and what does that take?
 
     python3 stuck_key.py PROGRAM [--events N] [--keys N] [--parked]

@@ -45,6 +45,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     }
     let ready = started.elapsed();
     let at_ready = machine::resident_mib(server.0.id()).ok_or("the server is gone")?;
+    let own = machine::anonymous_bytes(server.0.id()).ok_or("the server is gone")?;
     let head = Store::open(dialect, &address)?.head()?;
     if head != size {
         return Err(format!("the log has {head} events, not {size}").into());
@@ -57,6 +58,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     for (what, value, unit) in [
         ("start to ready", ready.as_secs_f64() * 1000.0, "ms"),
         ("resident when ready", at_ready, "MiB"),
+        ("resident when ready and not of files", own as f64 / 1_048_576.0, "MiB"),
     ] {
         let mut row = sink.row(&format!("{what}, {state}"), value, unit);
         (row.size, row.samples) = (size, 1);
