@@ -19,7 +19,8 @@ pub mod parsers;
 mod start;
 mod variables;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -86,6 +87,13 @@ pub fn main_with(faces: Vec<embed::EmbeddedFace>) -> ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
+    let unknown = || {
+        let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        variables::unknown(Line::command, set)
+    };
+    if let Some(args) = serve_alone(&words) {
+        return start::run(args, &unknown());
+    }
     let matches = match command_line().try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => {
@@ -100,10 +108,6 @@ pub fn main() -> ExitCode {
     let mut command = command_line();
     command.build();
     let origins = wellspring_host::settings::Origins::of(&command, &matches);
-    let unknown = || {
-        let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        variables::unknown(&Line::command(), set)
-    };
     match line.command {
         Command::Serve(args) => start::run(args.with_origins(origins), &unknown()),
         Command::Tool(tool) => {
@@ -115,6 +119,16 @@ pub fn main() -> ExitCode {
         Command::Completions { shell } => manual::completions(shell, command_line()),
         Command::Man { dir } => manual::pages(&dir, command_line()),
     }
+}
+
+/// The arguments of `wellspring serve`, if that is the command and nothing is wrong with it. The
+/// whole command line is for help, mistakes and tools: a server that starts does not pay for it.
+fn serve_alone(words: &[OsString]) -> Option<config::ServeArgs> {
+    let words = words.get(1..).filter(|words| words.first().is_some_and(|word| word == "serve"))?;
+    let mut command = config::ServeArgs::augment_args(clap::Command::new("serve"));
+    let matches = command.try_get_matches_from_mut(words).ok()?;
+    let args = config::ServeArgs::from_arg_matches(&matches).ok()?;
+    Some(args.with_origins(wellspring_host::settings::Origins::of(&command, &matches)))
 }
 
 /// What clap says instead of running a command: a help that was asked for, or what is wrong.
@@ -131,11 +145,31 @@ fn command_line() -> clap::Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
+    use clap::{Command, Parser as _};
 
     /// Most lines of a short help: a screen. Most columns of any help.
     const SHORT_LINES: usize = 40;
     const COLUMNS: usize = 80;
+
+    #[test]
+    fn serve_alone_reads_as_the_whole_line_and_leaves_help_and_mistakes_to_it() {
+        let alone = |words: &str| {
+            let words: Vec<_> = words.split(' ').map(std::ffi::OsString::from).collect();
+            super::serve_alone(&words)
+        };
+        let line = "wellspring serve --data d --listen 127.0.0.1:5";
+        let args = alone(line).expect("it serves");
+        let whole = super::Line::try_parse_from(line.split(' ')).expect("it serves");
+        let super::Command::Serve(whole) = whole.command else { panic!("it serves") };
+        let settings = |args: &super::config::ServeArgs| {
+            format!("{args:?}").split("origins").next().map(str::to_owned)
+        };
+        assert_eq!(settings(&args), settings(&whole));
+        assert!(format!("{args:?}").contains("\"listen\": Flag"), "{args:?}");
+        for other in ["", " backup", " help serve", " serve -h", " serve --help", " serve --no"] {
+            assert!(alone(&format!("wellspring{other}")).is_none(), "{other}");
+        }
+    }
 
     #[test]
     fn the_command_line_makes_sense() {

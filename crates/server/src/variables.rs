@@ -18,14 +18,21 @@ const OTHERS: [&str; 4] =
     ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
 
 /// A sentence for each variable that is set, has our prefix and is unknown, in alphabetical order.
-/// It never contains a value.
-pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<String> {
-    let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
-    gather(line, &mut known);
+/// It never contains a value. The command line is built only if a variable has our prefix.
+pub(crate) fn unknown(
+    line: impl FnOnce() -> Command,
+    set: impl Iterator<Item = String>,
+) -> Vec<String> {
     let mut unknown: Vec<String> = set
         .filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX))
-        .filter(|name| !is_of_a_service(name) && !known.contains(name))
+        .filter(|name| !is_of_a_service(name) && !OTHERS.contains(&name.as_str()))
         .collect();
+    if unknown.is_empty() {
+        return unknown;
+    }
+    let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
+    gather(&line(), &mut known);
+    unknown.retain(|name| !known.contains(name));
     unknown.sort_unstable();
     // The common prefix does not count as similarity.
     let candidates = || known.iter().filter_map(|name| name.strip_prefix(PREFIX));
@@ -123,7 +130,8 @@ mod tests {
             .arg(Arg::new("listen").env("WELLSPRING_LISTEN"))
             .arg(Arg::new("max").env("WELLSPRING_MAX_CONNECTIONS"));
         let line = Command::new("wellspring").subcommand(serve);
-        let told = |names: &[&str]| unknown(&line, names.iter().map(|&name| name.to_owned()));
+        let told =
+            |names: &[&str]| unknown(|| line.clone(), names.iter().map(|&name| name.to_owned()));
         let fine = ["WELLSPRING_LISTEN", "WELLSPRING_TOKEN", "HOME", "wellspring_listen"];
         assert_eq!(told(&fine), Vec::<String>::new());
         let of_a_service =

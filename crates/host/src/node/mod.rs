@@ -360,11 +360,14 @@ impl Node {
 
     fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {
         let path = self.dir.join(name);
+        let is_new = !path.exists();
         keep_private(&path).map_err(io(&path, "locking"))?;
         let log = self.opening.open(name, incarnation, &path)?;
         // The folder's own entry must survive a power loss, or acknowledged events would be lost
-        // with it.
-        sync_dir(&self.dir)?;
+        // with it. A new one does; an earlier process may have ended before this one did.
+        if !is_new {
+            sync_dir(&self.dir)?;
+        }
         let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.opening.options.clock };
         let (views, shows) = views::open_due(&changes.views, viewed).map_err(NodeError::View)?;
         let views = Arc::new(views);

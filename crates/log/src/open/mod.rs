@@ -83,7 +83,9 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
         return Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() });
     }
     let epoch = claim_epoch(&**storage, recovered.seen_epoch)?;
-    recovered.last.make_durable()?;
+    if !recovered.is_new {
+        recovered.last.make_durable()?;
+    }
     let sync = options.sync;
     let history = history_of_first(&**storage)?;
     start(storage, options, recovered, |writer| StartedJournal {
@@ -138,8 +140,9 @@ fn recover_segments(
     };
     seen_epoch = seen_epoch.max(last.scanned.epoch);
     // A new folder's segment has epoch 1, which is claimed next.
-    let seen_epoch = if bases.is_empty() { 0 } else { seen_epoch };
-    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch })
+    let is_new = bases.is_empty();
+    let seen_epoch = if is_new { 0 } else { seen_epoch };
+    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch, is_new })
 }
 
 /// The files of a log in a folder.
@@ -297,6 +300,8 @@ struct RecoveredSegments {
     last: Last,
     /// The greatest epoch in their headers.
     seen_epoch: u64,
+    /// Whether the segment was just created, which is durable then.
+    is_new: bool,
 }
 
 /// The recovered segment that is being written.

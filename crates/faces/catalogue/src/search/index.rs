@@ -43,7 +43,9 @@ pub(super) struct Searcher {
 pub(super) struct Writer {
     fields: Fields,
     index: Index,
-    writer: IndexWriter,
+    /// There from the first entry on: the engine's writer has threads and queues, which a shop
+    /// without items does not pay for.
+    writer: Option<IndexWriter>,
     reader: IndexReader,
 }
 
@@ -112,6 +114,12 @@ pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
     let files = RamDirectory::create();
     let index = Index::builder().schema(schema.build()).open_or_create(files.clone())?;
     index.tokenizers().register(ANALYZER, analyzer());
+    let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+    let searcher = Searcher { fields, reader: IndexReader::clone(&reader), files };
+    Ok((Writer { fields, index, writer: None, reader }, searcher))
+}
+
+fn open_writer(index: &Index) -> Result<IndexWriter, TantivyError> {
     let options = IndexWriterOptions::builder()
         .num_worker_threads(1)
         .memory_budget_per_thread(WRITER_BYTES)
@@ -121,9 +129,7 @@ pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
     let mut merging = LogMergePolicy::default();
     merging.set_del_docs_ratio_before_merge(MOST_DELETED);
     writer.set_merge_policy(Box::new(merging));
-    let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-    let searcher = Searcher { fields, reader: IndexReader::clone(&reader), files };
-    Ok((Writer { fields, index, writer, reader }, searcher))
+    Ok(writer)
 }
 
 impl Writer {
@@ -142,22 +148,27 @@ impl Writer {
     /// Replaces the entry of an item. Visible after [`commit`](Self::commit). May wait for earlier
     /// entries.
     pub(super) fn put(
-        &self,
+        &mut self,
         (id, document): Entry,
         before: EarlierEntry,
     ) -> Result<(), TantivyError> {
+        let writer = match &self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert(open_writer(&self.index)?),
+        };
         if before == EarlierEntry::Perhaps {
-            self.writer.delete_term(Term::from_field_u64(self.fields.id, id.into()));
+            writer.delete_term(Term::from_field_u64(self.fields.id, id.into()));
         }
         if let Some(document) = document {
-            self.writer.add_document(document)?;
+            writer.add_document(document)?;
         }
         Ok(())
     }
 
     /// Makes the new entries visible.
     pub(super) fn commit(&mut self) -> Result<(), TantivyError> {
-        self.writer.commit()?;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.commit()?;
         self.reader.reload()
     }
 

@@ -92,10 +92,11 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-fn put(writer: &Writer, id: ItemId, text: &Text, before: EarlierEntry) {
+fn put(writer: &mut Writer, id: ItemId, text: &Text, before: EarlierEntry) {
     let Text { name, description, topic, withdrawn } = text;
     let described = (!withdrawn).then_some(ItemText { name, description, topic: *topic });
-    writer.put(writer.entry(id, described), before).unwrap();
+    let entry = writer.entry(id, described);
+    writer.put(entry, before).unwrap();
 }
 
 fn find(searcher: &Searcher, typed: &str, topic: Option<TopicId>) -> (Vec<ItemId>, usize, Match) {
@@ -119,7 +120,7 @@ proptest! {
         let mut items: BTreeMap<ItemId, Text> = BTreeMap::new();
         for round in rounds {
             for (id, text) in round {
-                put(&writer, id, &text, EarlierEntry::Perhaps);
+                put(&mut writer, id, &text, EarlierEntry::Perhaps);
                 items.insert(id, text);
             }
             writer.commit().unwrap();
@@ -151,7 +152,7 @@ proptest! {
     #[test]
     fn whatever_is_typed_is_answered(typed in "[a-zé \"'*+()!~:^\\\\日0-9]{0,80}") {
         let (mut writer, searcher) = create().unwrap();
-        put(&writer, 1, &plain("Cooking for the Impatient", "quick, easy"), EarlierEntry::Nothing);
+        put(&mut writer, 1, &plain("Cooking for the Impatient", "quick, easy"), EarlierEntry::Nothing);
         writer.commit().unwrap();
         find(&searcher, &typed, None);
     }
@@ -164,10 +165,22 @@ fn plain(name: &str, description: &str) -> Text {
 fn index_of(texts: &[(&str, &str)]) -> Searcher {
     let (mut writer, searcher) = create().unwrap();
     for (id, (name, description)) in (1..).zip(texts) {
-        put(&writer, id, &plain(name, description), EarlierEntry::Nothing);
+        put(&mut writer, id, &plain(name, description), EarlierEntry::Nothing);
     }
     writer.commit().unwrap();
     searcher
+}
+
+#[test]
+fn an_empty_index_is_searched_before_anything_is_written() {
+    let (mut writer, searcher) = create().unwrap();
+    assert_eq!(find(&searcher, "cooking", None), (vec![], 0, Match::Exact));
+    writer.tidy().unwrap();
+    writer.commit().unwrap();
+    assert_eq!(find(&searcher, "cooking", None), (vec![], 0, Match::Exact));
+    put(&mut writer, 1, &plain("Cooking", ""), EarlierEntry::Perhaps);
+    writer.commit().unwrap();
+    assert_eq!(find(&searcher, "cooking", None), (vec![1], 1, Match::Exact));
 }
 
 #[test]
