@@ -19,7 +19,7 @@ section! {
     /// Memory per log for the index of the active segment, in bytes. When it is full, the next
     /// segment starts; this bounds the startup time after a crash.
     active_index_bytes: usize = "WELLSPRING_ACTIVE_INDEX_BYTES", 8 << 20;
-    /// Memory for the filters and directories of all other indexes together, in bytes.
+    /// Memory for the filters, directories and offsets of all other indexes together, in bytes.
     sealed_index_bytes: usize = "WELLSPRING_SEALED_INDEX_BYTES", 32 << 20;
 }
 
