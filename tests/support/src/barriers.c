@@ -26,9 +26,14 @@ static const char *path_of(int fd, char *path, size_t room) {
     return path;
 }
 
+static int ends_with(const char *path, const char *end) {
+    size_t bytes = strlen(path), of_end = strlen(end);
+    return bytes > of_end && strcmp(path + bytes - of_end, end) == 0;
+}
+
+/* Also one that is being created. */
 static int is_segment(const char *path) {
-    size_t bytes = strlen(path);
-    return bytes > 4 && strcmp(path + bytes - 4, ".seg") == 0;
+    return ends_with(path, ".seg") || ends_with(path, ".seg.tmp");
 }
 
 static void delay(void) {
