@@ -187,8 +187,8 @@ fn halve(blocks: &mut [u8]) {
     }
 }
 
-/// Sets the bits of some keys. Their blocks are rarely in a cache: a first pass reads a byte of each,
-/// and the processor waits for many of them at once.
+/// Sets the bits of some keys. Their blocks are rarely in a cache: a first pass reads a byte of
+/// each, and the processor waits for many of them at once.
 fn place_all(blocks: &mut [u8], hashes: &[u64]) {
     for some in hashes.chunks(PLACED_AT_ONCE) {
         let count = blocks.len() / BLOCK_BYTES;

@@ -1,5 +1,5 @@
-//! The in-memory cache of parts of sealed index files (filters, directories, offsets), with one budget for
-//! the whole process, regardless of the number of segments and logs.
+//! The in-memory cache of parts of sealed index files (filters, directories, offsets), with one
+//! budget for the whole process, regardless of the number of segments and logs.
 //!
 //! A [`Slot`] holds one part of one file, or nothing. Loading a part may evict others by the clock
 //! algorithm: a hand cycles through all parts, skips those used since its last visit, and drops the

@@ -1,5 +1,5 @@
-//! The frequent types and tags of a sealed index that were looked up last. The same few are named in
-//! one condition after the other; each look-up would read a block of the filter and one of the
+//! The frequent types and tags of a sealed index that were looked up last. The same few are named
+//! in one condition after the other; each look-up would read a block of the filter and one of the
 //! dictionary.
 
 use super::hash::Domain;

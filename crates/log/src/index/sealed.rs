@@ -51,8 +51,9 @@
 //! Opening reads the header. A filter is read as a whole if the budget of [`super::loaded`] has
 //! room for it, or once it has been queried often enough for that to pay off; otherwise one block
 //! of 64 bytes is read per query. The offsets are read as a whole once as many of their blocks have
-//! been read one by one, if the budget has room. A dictionary's directory is read when one of its terms passes the
-//! filter. All of these stay in memory until the budget is needed for others. Everything else is one
+//! been read one by one, if the budget has room. A dictionary's directory is read when one of its
+//! terms passes the filter. All of these stay in memory until the budget is needed for others.
+//! Everything else is one
 //! `pread` of at most a few KiB per block, except for the skip table of a long list (12 bytes per
 //! 128 elements).
 
