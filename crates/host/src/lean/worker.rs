@@ -136,10 +136,14 @@ impl<G: Guards> Worker<G> {
                 }
             }
             self.go_on_later();
-            if self.shared.pending == PendingAnswers::SinceThisTurn {
-                rang |= self.end_turn();
-            }
-            if rang {
+            // What waited for answers is executed with them, and has to be acted on as well.
+            loop {
+                if self.shared.pending == PendingAnswers::SinceThisTurn {
+                    rang |= self.end_turn();
+                }
+                if !std::mem::take(&mut rang) {
+                    break;
+                }
                 self.answer_the_bell();
             }
             self.sweep();

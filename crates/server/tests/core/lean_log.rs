@@ -4,6 +4,8 @@ use crate::client::{Answer, Client, said};
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
+use wellspring_patience::PATIENCE;
 
 type Headers = Vec<(&'static str, &'static str)>;
 
@@ -349,6 +351,21 @@ fn pipelined_appends_are_answered_in_order_among_refusals() {
     let later = [200, 409, 200, 409, 409];
     assert_eq!(told[..5], [200, 409, 200, 200, 409]);
     assert!(told[5..].chunks(5).all(|five| five == later), "{told:?}");
+}
+
+/// A read waits for the append before it, and the append behind the read is staged when both are
+/// answered: nothing else wakes the loop then.
+#[test]
+fn what_is_staged_while_answers_are_sent_is_committed_at_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    let one = append("/v1/append", &[JSON], event(1).to_string().as_bytes());
+    let look = b"GET /v1/events?limit=1 HTTP/1.1\r\nHost: l\r\n\r\n";
+    client.send(&[&one[..], look].concat().repeat(100)).unwrap();
+    let begun = Instant::now();
+    (0..200).for_each(|_| assert_eq!(client.answer().unwrap().status, 200));
+    // Otherwise only its look at timeouts wakes the loop, every 2.5 s.
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
 }
 
 /// Sixteen connections of other kinds, and more appenders than a turn of the loop reads.
