@@ -3,6 +3,7 @@
 use crate::oracle::{append, open, small_segments};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Append, Clock, EncodedEvents, Log, Options, Order, ReadError, ReadOptions};
 use wellspring_log::{Snapshot, Stopped, Work};
@@ -153,8 +154,9 @@ fn damage_in_the_way_fails_the_search() {
     let mut files = storage.contents();
     let name = files.keys().filter(|name| name.ends_with(".seg")).nth(1).unwrap().clone();
     let segment = files.get_mut(&name).unwrap();
-    // Every payload of the segment, so that whichever event is looked at is damaged.
-    for byte in segment.iter_mut().filter(|byte| **byte == b'x') {
+    // Every payload of the segment, so that whichever event is looked at is damaged; but not its
+    // header, whose salt may have such a byte, or nothing would open.
+    for byte in segment[SEGMENT_HEADER_BYTES..].iter_mut().filter(|byte| **byte == b'x') {
         *byte = b'y';
     }
     let log = open(&SimulatedStorage::with_contents(9, &files), small_segments()).unwrap();
