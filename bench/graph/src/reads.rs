@@ -4,7 +4,7 @@ use crate::measure;
 use crate::random::Random;
 use crate::writes::node;
 use std::hint::black_box;
-use wellspring_graph::{Direction, Graph, Name, NodeId, Transaction, Value};
+use wellspring_graph::{Direction, EntityScan, Graph, Name, NodeId, Transaction, Value};
 
 /// Paths of that many hops.
 fn paths(tx: &Transaction, from: NodeId, knows: Name, hops: u32) -> u64 {

@@ -23,7 +23,7 @@ pub(crate) fn nodes(mut graph: Graph, count: u64, random: &mut Random) -> Graph 
     let subject = SchemaSubject::Label(tx.name("Person"));
     let keys = vec![tx.name("score")];
     let (name, kind) = ("score".into(), SchemaKind::Range);
-    let definition = SchemaDefinition { name, kind, subject, keys };
+    let definition = SchemaDefinition { name, kind, subject, others: Vec::new(), keys };
     tx.create_schema_item(definition).expect("a new one");
     graph = done(tx);
     for start in (0..count).step_by(BATCH as usize) {
