@@ -16,6 +16,16 @@ pub fn is_name(name: &str) -> bool {
         && bytes.all(|b| ordinary(b) || matches!(b, b'_' | b'-'))
 }
 
+/// The name of the log in a path that ends with `route`, as it is written there: `main` in
+/// `/v1/append`, `orders` in `/v1/logs/orders/append`. None if it is another path.
+pub fn log_in_path<'a>(path: &'a str, route: &str) -> Option<&'a str> {
+    let log = path.strip_suffix(route)?;
+    if log == "/v1" {
+        return Some(MAIN);
+    }
+    log.strip_prefix("/v1/logs/").filter(|log| !log.is_empty() && !log.contains('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +38,22 @@ mod tests {
         for bad in ["", "-a", "_a", "A", "a.b", "..", "a/b", "é", &"x".repeat(64), ".dropped-1-a"]
         {
             assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_log_stands_before_the_route_of_a_path() {
+        for (path, log) in [
+            ("/v1/append", Some("main")),
+            ("/v1/logs/orders/append", Some("orders")),
+            ("/v1/logs/a%20b/append", Some("a%20b")),
+            ("/v1/logs//append", None),
+            ("/v1/logs/a/b/append", None),
+            ("/v1/logs/append", None),
+            ("/append", None),
+            ("/v1/appends", None),
+        ] {
+            assert_eq!(log_in_path(path, "/append"), log, "{path}");
         }
     }
 }

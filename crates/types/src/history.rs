@@ -11,16 +11,6 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HistoryId(pub u64);
 
-impl HistoryId {
-    /// Appends its text.
-    pub fn push_to(self, out: &mut Vec<u8>) {
-        out.extend((0..16).rev().map(|at| {
-            let digit = (self.0 >> (4 * at) & 0xf) as u8;
-            if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
-        }));
-    }
-}
-
 impl fmt::Display for HistoryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)

@@ -1,6 +1,7 @@
 //! The head of a request as a fast path sees it, whichever stack has parsed it.
 
 use hyper::HeaderMap;
+use wellspring_types::Position;
 
 /// The head of a request that a path has claimed.
 #[derive(Clone, Copy)]
@@ -11,6 +12,16 @@ pub struct Head<'a> {
     pub target: &'a str,
     /// The headers.
     pub headers: Headers<'a>,
+}
+
+impl Head<'_> {
+    /// The position that the client has seen (`Wellspring-Min-Position`); 0 if it names none. The
+    /// greatest if it is no position: nothing is as new, and the general stack words the refusal.
+    pub fn least_position(&self) -> Position {
+        let Some(value) = self.headers.get("wellspring-min-position") else { return 0 };
+        let position = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        position.unwrap_or(Position::MAX)
+    }
 }
 
 /// The headers of a request.

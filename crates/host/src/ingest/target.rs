@@ -2,7 +2,7 @@
 
 use super::IngestConfig;
 use crate::kept_types::KeptTypes;
-use crate::names::MAIN;
+use crate::names::{MAIN, log_in_path};
 use crate::wire::param::{Param, Text, Texts, Words};
 use crate::wire::params::{KnownParams, Params, percent_decode};
 use crate::wire::problem::Problem;
@@ -37,11 +37,8 @@ pub struct Target {
 /// The log's name, not decoded, and the query, if this is an ingest target.
 pub(super) fn split(target: &str) -> Option<(&str, &str)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    if path == "/e" || path == "/v1/e" {
-        return Some((MAIN, query));
-    }
-    let log = path.strip_prefix("/v1/logs/")?.strip_suffix("/e")?;
-    (!log.is_empty() && !log.contains('/')).then_some((log, query))
+    let log = if path == "/e" { MAIN } else { log_in_path(path, "/e")? };
+    Some((log, query))
 }
 
 /// The name of a target's log, if it is for ingest and the name can be decoded.

@@ -364,9 +364,9 @@ fn judge<G: Guards>(
             framing == Framing::Chunked || fits(most, framing).is_err() || is_unusual()
         }
     };
-    let is_rare =
-        is_rare || (fields.names_history && !shared.paths[path_index].path.compares_history());
-    if fields.is_foreign || !is_answered(&shared.guards, &fields) || is_rare {
+    let is_foreign = fields.is_foreign
+        || (fields.names_history && !shared.paths[path_index].path.compares_history());
+    if is_foreign || is_rare || !is_answered(&shared.guards, &fields) {
         return HeadParse::Foreign;
     }
     let pass = match claim.role {

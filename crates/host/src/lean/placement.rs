@@ -48,7 +48,7 @@ impl Session {
         let outcome = served.path.answer(&asking.params, asked, &mut served.varying);
         let said = if shared.stopping && !follows { Persistence::Close } else { asking.after };
         if matches!(outcome, FastAnswer::Reply(_) | FastAnswer::Pending(_)) {
-            self.handed_in |= served.hands_in;
+            self.handed_in |= served.path.hands_in();
         }
         match outcome {
             FastAnswer::Reply(form) => {

@@ -9,8 +9,6 @@ use crate::fast::{AnyFastPath, Varying};
 pub(crate) struct ServedPath<P> {
     pub(crate) path: Box<dyn AnyFastPath>,
     pub(crate) forms: Vec<EncodedForm>,
-    /// As [`FastPath::hands_in`](crate::fast::FastPath::hands_in).
-    pub(crate) hands_in: bool,
     /// The last head for it.
     pub(crate) repeat: Option<Repeat<P>>,
     /// The varying parts of the current answer.
@@ -21,7 +19,6 @@ impl<P> ServedPath<P> {
     /// A path before its first request.
     pub(crate) fn new(path: Box<dyn AnyFastPath>) -> ServedPath<P> {
         let forms = path.forms().iter().map(EncodedForm::of).collect();
-        let hands_in = path.hands_in();
-        ServedPath { path, forms, hands_in, repeat: None, varying: Varying::new() }
+        ServedPath { path, forms, repeat: None, varying: Varying::new() }
     }
 }

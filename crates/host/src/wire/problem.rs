@@ -6,6 +6,7 @@ use super::effects::{NothingDone, StepRefusal};
 use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
+use std::io::Write as _;
 use wellspring_log::{AppendError, FenceRefusal, Leader, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, HistoryId, Invalid, Position};
 
@@ -234,7 +235,7 @@ impl Problem {
         }
         if let Some(history) = self.history {
             out.extend_from_slice(b"Wellspring-History: ");
-            history.push_to(out);
+            let _ = write!(out, "{history}");
             out.extend_from_slice(b"\r\n");
         }
         if let Some(seconds) = self.retry_after_s() {

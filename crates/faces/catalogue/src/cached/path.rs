@@ -207,16 +207,8 @@ impl FastPath for CachedPath {
     }
 
     fn understand(&mut self, head: &Head<'_>) -> Result<Conditions, Box<Problem>> {
-        let min_position = match head.headers.get("wellspring-min-position") {
-            None => 0,
-            // The general stack reports the error.
-            Some(digits) => std::str::from_utf8(digits)
-                .ok()
-                .and_then(|digits| digits.parse().ok())
-                .unwrap_or(Position::MAX),
-        };
         let if_none_match = head.headers.get("if-none-match").map(Box::from);
-        Ok(Conditions { if_none_match, min_position })
+        Ok(Conditions { if_none_match, min_position: head.least_position() })
     }
 
     fn answer(

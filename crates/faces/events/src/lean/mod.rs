@@ -5,12 +5,13 @@
 mod append;
 mod read;
 
+use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use wellspring_host::fast::{Factory, Head, ServingThread, Stack, Varying, erase};
 use wellspring_host::http::Host;
 use wellspring_host::http::history::HEADER;
-use wellspring_host::names::{MAIN, is_name};
+use wellspring_host::names::{is_name, log_in_path};
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::Log;
@@ -46,14 +47,10 @@ fn served(host: &Weak<Host>, thread: &ServingThread) -> Option<Arc<Host>> {
     host.upgrade().filter(is_served)
 }
 
-/// The name of the log in a path that ends with `route`, as in `/v1/append`; none if it is another
-/// path, or one that has to be decoded.
+/// The log of a path that ends with `route`; none if it is another path, or a name that has to be
+/// decoded.
 fn log_of<'a>(path: &'a str, route: &str) -> Option<&'a str> {
-    let log = path.strip_suffix(route)?;
-    if log == "/v1" {
-        return Some(MAIN);
-    }
-    log.strip_prefix("/v1/logs/").filter(|log| is_name(log))
+    log_in_path(path, route).filter(|log| is_name(log))
 }
 
 /// What a head says of the log that it is about.
@@ -71,13 +68,11 @@ impl LogHead {
         if NOT_HERE.iter().any(|name| head.headers.get(name).is_some()) {
             return None;
         }
-        let text = |name| match head.headers.get(name) {
-            Some(value) => Some(Some(std::str::from_utf8(value).ok()?)),
-            None => Some(None),
+        let history = match head.headers.get(HEADER) {
+            Some(value) => Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+            None => None,
         };
-        let history = text(HEADER)?.map(str::parse).transpose().ok()?;
-        let least = text("wellspring-min-position")?.map(str::parse).transpose().ok()?;
-        Some(LogHead { name: log?.into(), history, least: least.unwrap_or(0) })
+        Some(LogHead { name: log?.into(), history, least: head.least_position() })
     }
 
     /// The log, if it exists and is as new as asked.
@@ -93,7 +88,7 @@ impl LogHead {
 fn push_about(varying: &mut Varying, log: &Log, position: Position) {
     varying.header(|out| push_u64(out, position));
     let history = log.history().expect("a log of files has a history");
-    varying.header(|out| history.push_to(out));
+    let _ = varying.header(|out| write!(out, "{history}"));
 }
 
 /// A refusal with the same.
@@ -103,7 +98,8 @@ fn about(log: &Log, mut problem: Box<Problem>) -> Box<Problem> {
     problem
 }
 
-/// What nobody is told: a request that is read as a whole can always be handed over.
+/// The problem beside [`Elsewhere`](wellspring_host::fast::FastAnswer::Elsewhere). No client gets
+/// it: a request that is read as a whole can always be handed over.
 fn elsewhere() -> Box<Problem> {
     problem::INTERNAL.because("the general stack serves this request")
 }
