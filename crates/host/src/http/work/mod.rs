@@ -32,6 +32,10 @@ use std::sync::Arc;
 use watchdog::Watchdog;
 use wellspring_log::Clock;
 
+/// Most pieces of brief work that have begun. Each holds one of the threads that a runtime has
+/// beside those for long work (`host/serve`).
+const MOST_BRIEF: usize = 32;
+
 /// A queue of work with a bounded number of running pieces.
 pub(crate) struct WorkRoom {
     permits: Permits,
@@ -57,9 +61,10 @@ impl WorkRoom {
     ) -> WorkRoom {
         WorkRoom {
             permits: Permits::new(config.max_long_reads, stats),
-            brief: WorkQueue::new(threads, clock),
-            long: WorkQueue::new(threads, clock),
-            views: WorkQueue::new(threads / 2, clock),
+            brief: WorkQueue::new(threads, MOST_BRIEF, clock),
+            // As many as there are permits.
+            long: WorkQueue::new(threads, config.max_long_reads, clock),
+            views: WorkQueue::new(threads / 2, config.max_long_reads, clock),
             watchdog: Watchdog::default(),
             clock: Arc::clone(clock),
             limit_us: config.max_fold_ms.saturating_mul(1_000),

@@ -1,5 +1,9 @@
 //! Queues of work: a bounded number of pieces run at a time, the others wait in order. Long work
 //! yields to the others every few milliseconds.
+//!
+//! A piece that has begun keeps its thread, also while it waits for its next turn. So the number of
+//! those that have begun has to stay below the number of threads: otherwise all of them wait for a
+//! piece whose turn it is and for which no thread is left.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +18,8 @@ const TURN_US: u64 = 10_000;
 #[derive(Clone)]
 pub(super) struct WorkQueue {
     turns: Arc<Semaphore>,
+    /// How many more may begin.
+    begun: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
 
@@ -22,6 +28,8 @@ pub(super) struct Turn {
     queue: WorkQueue,
     /// Present until the turn ends, except while it waits.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Present until it ends.
+    begun: Mutex<Option<OwnedSemaphorePermit>>,
     began_us: AtomicU64,
     runtime: Handle,
     /// Whether another runs in its place until it ends.
@@ -29,18 +37,22 @@ pub(super) struct Turn {
 }
 
 impl WorkQueue {
-    /// A queue in which `width` pieces of work run at a time, at least one.
-    pub(super) fn new(width: usize, clock: &Arc<dyn Clock>) -> WorkQueue {
-        WorkQueue { turns: Arc::new(Semaphore::new(width.max(1))), clock: Arc::clone(clock) }
+    /// A queue in which `width` pieces of work run at a time, at least one, of `most` that have
+    /// begun.
+    pub(super) fn new(width: usize, most: usize, clock: &Arc<dyn Clock>) -> WorkQueue {
+        let [turns, begun] = [width.max(1), most].map(|many| Arc::new(Semaphore::new(many)));
+        WorkQueue { turns, begun, clock: Arc::clone(clock) }
     }
 
     /// Waits for a turn. A dropped future leaves the queue.
     pub(super) async fn enter(&self) -> Turn {
-        let turns = Arc::clone(&self.turns);
+        let (begun, turns) = (Arc::clone(&self.begun), Arc::clone(&self.turns));
+        let begun = begun.acquire_owned().await.expect("a queue is never closed");
         let permit = turns.acquire_owned().await.expect("a queue is never closed");
         Turn {
             queue: self.clone(),
             permit: Mutex::new(Some(permit)),
+            begun: Mutex::new(Some(begun)),
             began_us: AtomicU64::new(self.clock.monotonic_us()),
             runtime: Handle::current(),
             is_replaced: AtomicBool::new(false),
@@ -51,6 +63,7 @@ impl WorkQueue {
 impl Turn {
     /// Lets the next in the queue run. Also done when dropped.
     pub(super) fn end(&self) {
+        drop(self.begun.lock().unwrap_or_else(PoisonError::into_inner).take());
         let permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(permit) = permit
             && self.is_replaced.load(Relaxed)
@@ -107,7 +120,7 @@ mod tests {
     fn work_that_does_not_end_is_replaced_until_it_does() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let queue = WorkQueue::new(1, &crate::clock::system());
+            let queue = WorkQueue::new(1, 8, &crate::clock::system());
             let stuck = queue.enter().await;
             stuck.replace();
             stuck.replace();
@@ -122,10 +135,38 @@ mod tests {
     }
 
     #[test]
+    fn work_that_gives_way_leaves_threads_for_what_comes_next() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().max_blocking_threads(4).build().unwrap();
+        let all = async {
+            let queue = WorkQueue::new(1, 3, &crate::clock::system());
+            let piece = async |queue: WorkQueue| {
+                let turn = queue.enter().await;
+                let work = move || {
+                    for _ in 0..3 {
+                        std::thread::sleep(Duration::from_micros(TURN_US));
+                        turn.give_way();
+                    }
+                    turn.end();
+                };
+                tokio::task::spawn_blocking(work).await.expect("it does not panic");
+            };
+            let pieces: Vec<_> =
+                (0..8).map(|_| tokio::task::spawn_local(piece(queue.clone()))).collect();
+            for piece in pieces {
+                piece.await.expect("it does not panic");
+            }
+        };
+        let ended = async { tokio::time::timeout(wellspring_patience::PATIENCE, all).await };
+        let here = tokio::task::LocalSet::new();
+        here.block_on(&runtime, ended).expect("no piece waits for ever");
+    }
+
+    #[test]
     fn work_that_runs_for_long_lets_the_line_go_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let queue = WorkQueue::new(1, &crate::clock::system());
+            let queue = WorkQueue::new(1, 8, &crate::clock::system());
             let (most, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let done = Arc::new(AtomicBool::new(false));
             let turn = queue.enter().await;

@@ -141,7 +141,7 @@ mod tests {
     fn work_that_goes_on_without_its_client_gives_its_lane_another_thread() {
         let hand = Arc::new(HandClock(AtomicU64::new(0)));
         let clock: Arc<dyn Clock> = Arc::clone(&hand) as _;
-        let (queue, watchdog) = (WorkQueue::new(1, &clock), Watchdog::default());
+        let (queue, watchdog) = (WorkQueue::new(1, 8, &clock), Watchdog::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let stop = Arc::new(AtomicBool::new(false));
