@@ -69,7 +69,7 @@ impl Face for AccountFace {
             .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken" + SYSTEM_POSITION];
         GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its \
                                          credential expires."
-            .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Me"];
+            .fresh(FRESHNESS) .short(true) .fails[VIEWING] => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
             .may_take[(JSON, "Logout")]
             .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut" + SYSTEM_POSITION];

@@ -73,17 +73,17 @@ impl Face for CatalogueFace {
             => [200 JSON "BookstoreItems", 304];
         POST "/order/{item}" Main Writer original::order: "Orders items: true, or false if \
                                                            there are not enough in stock."
-            .at(&ITEM) .query[&ORDERED] .headers[&IDEMPOTENCY_KEY]
+            .at(&ITEM) .query[&ORDERED] .headers[&IDEMPOTENCY_KEY] .short(true)
             .fails[APPENDING, VIEWING, &[&CATALOGUE_FULL, &KEY_REUSED, &TOO_LARGE]] => [200 JSON "Done"];
         POST "/update/{item}/stock/add/{amount}" Main Operator add_stock: "Adds items to the stock: true, or false if that is impossible."
-            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
+            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .short(true) .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
             => [200 JSON "Done"];
         POST "/update/{item}/stock/deduct/{amount}" Main Operator deduct_stock:
             "Takes items out of stock: true, or false if there are not enough."
-            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
+            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .short(true) .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
             => [200 JSON "Done"];
         POST "/update/{item}/price/{price}" Main Operator price: "Sets an item's price: true, or false if the item does not exist."
-            .at(&ITEM) .at(&PRICE) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
+            .at(&ITEM) .at(&PRICE) .short(true) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
         GET "/v1/catalogue/topics" Main Reader resources::list_topics: "Topics by number, in pages."
             .query[&LIMIT, &AFTER] .fresh(FRESHNESS_CACHED) .fails[VIEWING] => [200 JSON "Topics"];
         POST "/v1/catalogue/topics" Main Operator resources::add_topic: "Adds a topic."
@@ -92,7 +92,7 @@ impl Face for CatalogueFace {
             .at(&TOPIC) .takes[(JSON, "TopicName")] .fails[APPENDING, VIEWING, &[&TOPIC_TAKEN, &TOPIC_NOT_FOUND]]
             => [200 JSON "Topic"];
         GET "/v1/catalogue/items" Main Reader resources::list: "Items by number, in pages."
-            .query[&LIMIT, &AFTER, &IN_TOPIC, &SKU, &IN_STOCK, &WITHDRAWN] .fresh(FRESHNESS_CACHED) .fails[READING, VIEWING]
+            .query[&LIMIT, &AFTER, &IN_TOPIC, &SKU, &IN_STOCK, &WITHDRAWN] .fresh(FRESHNESS_CACHED) .short(true) .fails[READING, VIEWING]
             => [200 JSON "Items"];
         POST "/v1/catalogue/items" Main Operator resources::add:
             "Adds an item. With application/x-ndjson: one item a line, added or changed by its SKU."
@@ -103,10 +103,10 @@ impl Face for CatalogueFace {
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Item", 304];
         PATCH "/v1/catalogue/items/{item}" Main Operator resources::change:
             "Changes an item; with If-Match only if it still has that ETag."
-            .at(&ITEM) .takes[(JSON, "ItemChanges")]
+            .at(&ITEM) .takes[(JSON, "ItemChanges")] .short(true)
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &TOPIC_NOT_FOUND, &ITEM_CHANGED, &CATALOGUE_FULL]] => [200 JSON "Item"];
         POST "/v1/catalogue/items/{item}/stock" Main Operator resources::change_stock: "Adds items to the stock, or takes them out."
-            .at(&ITEM) .takes[(JSON, "StockChange")] .headers[&IDEMPOTENCY_KEY]
+            .at(&ITEM) .takes[(JSON, "StockChange")] .headers[&IDEMPOTENCY_KEY] .short(true)
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &STOCK_TOO_LOW, &KEY_REUSED]] => [200 JSON "Item"];
         GET "/v1/catalogue/search" Main Reader search::search:
             "Full-text search in names and descriptions, best matches first, in pages."
@@ -115,15 +115,15 @@ impl Face for CatalogueFace {
         GET "/v1/catalogue/items/{item}/prices" Main Reader resources::prices: "The latest prices of an item, newest first."
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Prices"];
         GET "/v1/catalogue/orders" Main Reader resources::list_orders: "The orders of an item, newest first, in pages."
-            .query[&OF_ITEM, &LIMIT, &BEFORE] .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Orders"];
+            .query[&OF_ITEM, &LIMIT, &BEFORE] .fresh(FRESHNESS_CACHED) .short(true) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Orders"];
         POST "/v1/catalogue/orders" Main Writer resources::place: "Orders items, all or none."
-            .takes[(JSON, "NewOrder")] .headers[&IDEMPOTENCY_KEY]
+            .takes[(JSON, "NewOrder")] .headers[&IDEMPOTENCY_KEY] .short(true)
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &ITEM_WITHDRAWN, &SOLD_OUT, &CATALOGUE_FULL, &KEY_REUSED]]
             => [201 JSON "Order" + LOCATION, 200 JSON "Order" + LOCATION];
         GET "/v1/catalogue/orders/{order}" Main Reader resources::order: "An order."
-            .at(&ORDER) .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
+            .at(&ORDER) .fresh(FRESHNESS_CACHED) .short(true) .fails[VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
         DELETE "/v1/catalogue/orders/{order}" Main Writer resources::cancel: "Cancels an order and returns its items to the stock."
-            .at(&ORDER) .fails[APPENDING, VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
+            .at(&ORDER) .short(true) .fails[APPENDING, VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
     };
 
     fn check(

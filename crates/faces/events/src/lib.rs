@@ -119,7 +119,7 @@ impl Face for EventFace {
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."
-            .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY]
+            .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY] .short(true)
             .fails[APPENDING, READING, APPEND, SETTLING] => [200 JSON "Appended", 202 JSON "Accepted"];
         POST "/v1/import" Log Writer import::import:
             "Appends the lines of the body that no earlier import has appended; the events \
@@ -148,18 +148,18 @@ impl Face for EventFace {
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
             .fails[READING, FENCED, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE "" RECORDS ""];
         GET "/v1/events/{position}" Log Reader one_event::get_event: "One event by position."
-            .at(&POSITION) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
+            .at(&POSITION) .fresh(FRESHNESS) .short(true) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
         GET "/v1/events/by-id/{uuid}" Log Reader one_event::get_event_by_id: "One event by its id."
-            .at(&UUID) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
-        GET "/v1/head" Log Reader terms::head: "The last position." .fresh(FRESHNESS) => [200 JSON "Head"];
+            .at(&UUID) .fresh(FRESHNESS) .short(true) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
+        GET "/v1/head" Log Reader terms::head: "The last position." .fresh(FRESHNESS) .short(true) => [200 JSON "Head"];
         GET "/v1/types" Log Reader terms::types: "Types with their counts, in byte order."
-            .query[&TYPES_AFTER, &TYPES_LIMIT] .fresh(FRESHNESS) .fails[READING] => [200 JSON "Types"];
+            .query[&TYPES_AFTER, &TYPES_LIMIT] .fresh(FRESHNESS) .short(true) .fails[READING] => [200 JSON "Types"];
         GET "/v1/tags" Log Reader terms::tags: "Tags with their counts, in byte order."
-            .query[&PREFIX, &TAGS_AFTER, &TAGS_LIMIT] .fresh(FRESHNESS) .fails[READING] => [200 JSON "Tags"];
+            .query[&PREFIX, &TAGS_AFTER, &TAGS_LIMIT] .fresh(FRESHNESS) .short(true) .fails[READING] => [200 JSON "Tags"];
         POST "/v1/project" Log Reader project::project:
             "Folds events into states in one read and returns the append condition that \
              protects a decision based on them."
-            .fresh(FRESHNESS) .takes[(JSON, "Project")] .fails[READING] => [200 JSON "Projected"];
+            .fresh(FRESHNESS) .takes[(JSON, "Project")] .short(true) .fails[READING] => [200 JSON "Projected"];
         POST "/v1/leases/{name}" Log Writer leases::acquire: "Acquires an exclusive lease with a fencing token."
             .at(&LEASE) .takes[(JSON, "Acquire")] .accept(Accept::Ignored)
             .fails[&[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
@@ -208,7 +208,7 @@ impl Face for EventFace {
             .at(&CONSUMER) .takes[(JSON, "ParkedSelection")] .accept(Accept::Ignored)
             .fails[APPENDING, READING, KNOWN_CONSUMER] => [200 JSON "Skipped"];
         GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts."
-            .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
+            .fresh(FRESHNESS) .short(true) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
         PUT "/v1/logs/{log}" Node Admin logs::create: "Creates a log, unless it exists."
             .at(&LOG) .accept(Accept::Ignored) .fails[READING, APPENDING] => [201 JSON "Log", 200 JSON "Log"];
         GET "/v1/logs/{log}" Node Reader logs::get: "One log with size, head and term counts."

@@ -148,7 +148,7 @@ impl Face for GraphFace {
             .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
         POST "/db/{log}/tx/commit" Named Reader commit_at_once:
             "Executes Cypher statements as one transaction. A statement that writes needs the role writer."
-            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            .fresh(FRESHNESS) .short(true) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults"];
         POST "/db/{log}/tx" Named Reader begin: "Opens a transaction, and executes Cypher statements in it."
             .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, VIEWING, &[&FORBIDDEN]]

@@ -89,18 +89,18 @@ impl Face for LinkFace {
         POST "/api/urls" Main Writer create:
             "Creates a link. With application/x-ndjson: a bulk of one link per line, streamed, \
              atomic per batch of at most 250 lines."
-            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY]
+            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY] .short(true)
             .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
                 &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
             => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
         GET "/api/urls" Main Reader list: "Links, newest first, in pages."
-            .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "Links"];
+            .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .short(true) .fails[READING, VIEWING] => [200 JSON "Links"];
         GET "/api/urls/{code}" Main Reader details: "A link and its clicks."
-            .at(&CODE) .fresh(FRESHNESS) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
+            .at(&CODE) .fresh(FRESHNESS) .short(true) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
         PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
-            .at(&CODE) .takes[(JSON, "LinkChange")] .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
+            .at(&CODE) .takes[(JSON, "LinkChange")] .short(true) .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
         DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never reused."
-            .at(&CODE) .fails[APPENDING, VIEWING, NAMED] => [204];
+            .at(&CODE) .short(true) .fails[APPENDING, VIEWING, NAMED] => [204];
         GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
             .at(&CODE) .query[&BUCKET, &FROM, &TO] .fresh(FRESHNESS) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkStats"];
         // Last, because it matches many paths.

@@ -41,13 +41,13 @@ impl Face for OperationFace {
             .at(&backup::BASE) .query[&backup::FROM, &backup::BYTES] .accept(Accept::Ignored)
             .fails[&[&NOT_FOUND, &CORRUPT, &IO]] => [200 OCTETS ""];
         GET "/health" Node Public health::health: "Whether the process is healthy."
-            .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
+            .query_is(Query::Ignored) .short(true) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/live" Node Public health::health: "Whether the process is alive."
-            .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
+            .query_is(Query::Ignored) .short(true) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/ready" Node Public health::ready: "Whether the process is ready for requests."
-            .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Ready"];
+            .query[&FOR] .short(true) .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Ready"];
         GET "/metrics" Node Operator health::metrics: "Metrics in the Prometheus text format."
-            .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
+            .query_is(Query::Ignored) .short(true) .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/v1/settings" Node Admin health::settings: "The settings of the server as `serve --print-config` prints them, without passwords."
             .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/openapi.json" Node Public openapi::document: "This document."

@@ -1,8 +1,8 @@
 //! Fast paths of any type in one list: their orders and tickets with erased types.
 
 use super::{
-    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, Head, ServingThread, TicketState,
-    Varying,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, Head, PipelineOrder, ServingThread,
+    TicketState, Varying,
 };
 use crate::wire::problem::{self, Problem};
 use std::any::Any;
@@ -27,10 +27,10 @@ pub trait AnyFastPath {
     fn accepts(&self, word: &[u8]) -> bool;
     /// # Errors
     /// Those of [`FastPath::understand`].
-    fn understand(&mut self, head: &Head<'_>) -> Result<AnyParams, Box<Problem>>;
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<AnyParams>, Box<Problem>>;
     fn largest_content(&self, params: &AnyParams) -> usize;
     fn hands_in(&self) -> bool;
-    fn shows_effects(&self) -> bool;
+    fn order(&self) -> PipelineOrder;
     fn compares_history(&self) -> bool;
     fn line(&self, params: &AnyParams) -> usize;
     fn answer(
@@ -68,8 +68,8 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
         self.0.accepts(word)
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<AnyParams, Box<Problem>> {
-        self.0.understand(head).map(|params| Rc::new(params) as AnyParams)
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<AnyParams>, Box<Problem>> {
+        Ok(self.0.understand(head)?.map(|params| Rc::new(params) as AnyParams))
     }
 
     fn largest_content(&self, params: &AnyParams) -> usize {
@@ -80,8 +80,8 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
         self.0.hands_in()
     }
 
-    fn shows_effects(&self) -> bool {
-        self.0.shows_effects()
+    fn order(&self) -> PipelineOrder {
+        self.0.order()
     }
 
     fn compares_history(&self) -> bool {
@@ -103,6 +103,8 @@ impl<P: FastPath> AnyFastPath for ErasedPath<P> {
             FastAnswer::Reply(form) => FastAnswer::Reply(form),
             FastAnswer::Pending(ticket) => FastAnswer::Pending(Box::new(ticket)),
             FastAnswer::Full => FastAnswer::Full,
+            FastAnswer::Later => FastAnswer::Later,
+            FastAnswer::Answered(response) => FastAnswer::Answered(response),
             FastAnswer::Refused(problem) => FastAnswer::Refused(problem),
             FastAnswer::Elsewhere(problem) => FastAnswer::Elsewhere(problem),
         }

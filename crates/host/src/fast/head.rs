@@ -1,6 +1,6 @@
 //! The head of a request as a fast path sees it, whichever stack has parsed it.
 
-use hyper::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use wellspring_types::Position;
 
 /// The head of a request that a path has claimed.
@@ -46,6 +46,20 @@ impl<'a> Headers<'a> {
         Some(value.trim_ascii())
     }
 
+    /// All of them as handlers see them; `None`: one is not as hyper would have it.
+    pub(crate) fn to_map(self) -> Option<HeaderMap> {
+        let headers = match self {
+            Headers::Mapped(headers) => return Some(headers.clone()),
+            Headers::Parsed(headers) => headers,
+        };
+        let mut map = HeaderMap::with_capacity(headers.len());
+        for header in headers {
+            let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
+            map.append(name, HeaderValue::from_bytes(header.value.trim_ascii()).ok()?);
+        }
+        Some(map)
+    }
+
     /// The value of the first header of a name that differs from `but`. `name` in lower case.
     pub fn other_than(&self, name: &str, but: &str) -> Option<&'a [u8]> {
         let differs = |value: &&[u8]| !value.eq_ignore_ascii_case(but.as_bytes());
@@ -72,8 +86,8 @@ mod tests {
             .map(|(name, value)| httparse::Header { name, value: value.as_bytes() });
         let mut mapped = HeaderMap::new();
         for header in &parsed {
-            let name = hyper::header::HeaderName::from_bytes(header.name.as_bytes()).unwrap();
-            mapped.append(name, hyper::header::HeaderValue::from_bytes(header.value).unwrap());
+            let name = HeaderName::from_bytes(header.name.as_bytes()).unwrap();
+            mapped.append(name, HeaderValue::from_bytes(header.value).unwrap());
         }
         for headers in [Headers::Parsed(&parsed), Headers::Mapped(&mapped)] {
             assert_eq!(headers.get("accept"), Some(&b"a"[..]));

@@ -25,6 +25,8 @@ use crate::access::Principal;
 use crate::identity::Role;
 use crate::limits::Payer;
 use crate::wire::problem::Problem;
+use bytes::Bytes;
+use std::any::Any;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -51,11 +53,12 @@ pub trait FastPath: 'static {
         true
     }
 
-    /// Parses a claimed head. Only called for authorized requests.
+    /// Parses a claimed head. Only called for authorized requests. `None`: it is for the next path
+    /// that claims it, or for the general stack.
     ///
     /// # Errors
     /// It is invalid; its content is not read.
-    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Params, Box<Problem>>;
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<Self::Params>, Box<Problem>>;
 
     /// The largest content of a request, in bytes.
     fn largest_content(&self, _params: &Self::Params) -> usize {
@@ -68,10 +71,10 @@ pub trait FastPath: 'static {
         false
     }
 
-    /// Whether its answers show what requests before them on the same connection have done: each is
-    /// read once those are answered. Only for the shape of a whole request.
-    fn shows_effects(&self) -> bool {
-        false
+    /// When a request is executed beside others of its connection. Only for the shape of a whole
+    /// request.
+    fn order(&self) -> PipelineOrder {
+        PipelineOrder::Overlapping
     }
 
     /// Whether it compares `Wellspring-History` with the history of its log. Requests for other
@@ -109,6 +112,17 @@ pub trait FastPath: 'static {
     fn render(&self, problem: Box<Problem>) -> Box<Problem> {
         problem
     }
+}
+
+/// When a request is executed beside others of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PipelineOrder {
+    /// As soon as it is here: those of one connection reach the log in their order.
+    Overlapping,
+    /// Once those before it are answered: its answer shows what they have done.
+    Behind,
+    /// The same, and those behind it wait for its answer.
+    Alone,
 }
 
 /// A route by method and path, as its face declares it.
@@ -174,6 +188,17 @@ pub struct FastRequest<'a> {
     pub now_us: u64,
 }
 
+/// An answer that has no form.
+#[derive(Debug)]
+pub struct WholeAnswer {
+    /// Its status line and headers, each with its line end, without `Connection`.
+    pub(crate) head: Vec<u8>,
+    /// Its content.
+    pub(crate) content: Bytes,
+    /// What is kept until it is sent, such as memory charged for it.
+    pub(crate) held: Box<dyn Any + Send>,
+}
+
 /// The result of a request.
 #[derive(Debug)]
 pub enum FastAnswer<Ticket> {
@@ -181,8 +206,12 @@ pub enum FastAnswer<Ticket> {
     Reply(usize),
     /// It will be answered when the ticket is settled.
     Pending(Ticket),
+    /// It has had its share of this turn of the loop: ask again after the others.
+    Later,
     /// No room: retry the same when woken, and accept nothing else from this client meanwhile.
     Full,
+    /// A handler has answered, and its request is recorded. On the lean loop only.
+    Answered(WholeAnswer),
     /// Answer this and keep the connection open.
     Refused(Box<Problem>),
     /// The lean loop hands the connection over with this request. If that is no longer possible, or
@@ -197,6 +226,8 @@ pub enum TicketState {
     Pending,
     /// It is answered by the form with this index and the pieces written.
     Reply(usize),
+    /// A handler has answered, and its request is recorded. On the lean loop only.
+    Answered(WholeAnswer),
     /// Answer this.
     Failed(Box<Problem>),
 }

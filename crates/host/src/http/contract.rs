@@ -32,6 +32,8 @@ pub struct Contract {
     pub repeat: Repeat,
     /// What it changes.
     pub changes: Changes,
+    /// Whether its answers to JSON are short and in one piece, so that the lean loop has them.
+    pub is_short: bool,
 }
 
 /// What a route changes.
@@ -244,6 +246,7 @@ impl Contract {
             answered: AnsweredBy::ByMethod,
             repeat: Repeat::Unsafe,
             changes: Changes::ByMethod,
+            is_short: false,
         }
     }
 
@@ -321,6 +324,12 @@ impl Contract {
     /// Answered by other nodes than its method implies.
     pub const fn answered(mut self, answered: AnsweredBy) -> Contract {
         self.answered = answered;
+        self
+    }
+
+    /// With short answers to JSON, in one piece.
+    pub const fn short(mut self, is_short: bool) -> Contract {
+        self.is_short = is_short;
         self
     }
 

@@ -81,6 +81,7 @@ impl ThreadPaths {
         let path = &mut self.paths[at];
         let head = Head { method, target, headers: Headers::Mapped(&request.headers) };
         let params = path.understand(&head).map_err(|problem| path.render(problem))?;
+        let params = params.ok_or_else(no_form)?;
         Ok(ClaimedRequest { at, shape, params })
     }
 
@@ -114,6 +115,7 @@ impl ThreadPaths {
             }
             FastAnswer::Pending(ticket) => Step::Settle(claimed.at, ticket),
             FastAnswer::Full => Step::Again,
+            FastAnswer::Answered(_) | FastAnswer::Later => Step::Done(Err(no_form())),
             FastAnswer::Refused(problem) | FastAnswer::Elsewhere(problem) => {
                 Step::Done(Err(path.render(problem)))
             }
@@ -126,6 +128,7 @@ impl ThreadPaths {
         match self.paths[at].settled(ticket, &mut self.varying) {
             TicketState::Pending => None,
             TicketState::Reply(form) => Some(response(&self.forms[at][form], &self.varying)),
+            TicketState::Answered(_) => Some(Err(no_form())),
             TicketState::Failed(problem) => Some(Err(self.paths[at].render(problem))),
         }
     }
@@ -140,6 +143,11 @@ enum Step {
     Again,
     /// Check its state when woken.
     Settle(usize, AnyTicket),
+}
+
+/// What a path of this stack never does.
+fn no_form() -> Box<Problem> {
+    problem::INTERNAL.because("a path has passed a request on that the general stack serves")
 }
 
 /// A form as an answer.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 /// How long an answer to a client that has shut its side may take to start.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a connection with unread bytes is checked for a shut peer.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -20,7 +20,7 @@ pub mod fast;
 mod forward;
 mod forwarded_message;
 pub(crate) mod framing;
-mod half_close;
+pub(crate) mod half_close;
 pub(crate) mod head_rules;
 mod header_names;
 pub mod history;

@@ -9,6 +9,7 @@ use crate::trouble::Cause;
 use crate::wire::json::to_json;
 use crate::wire::problem::Problem;
 use bytes::Bytes;
+use std::fmt;
 use wellspring_types::Position;
 
 /// The content of an answer.
@@ -52,6 +53,13 @@ pub struct Response {
     pub(crate) trailers: Option<Box<Trailers>>,
     /// The memory charged to its request until it is handed over.
     pub(crate) held: Option<Charge>,
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Response { status, content_type, .. } = self;
+        write!(f, "Response({status} {content_type})")
+    }
 }
 
 impl Response {

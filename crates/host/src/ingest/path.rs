@@ -75,12 +75,12 @@ impl FastPath for IngestPath {
         Some(Claim { role: Some(Role::Writer), log, shape: Shape::Content })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Post, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<Post>, Box<Problem>> {
         let target = self.intake.borrow_mut().target(head.target);
         let target = target.unwrap_or_else(|| Err(not_here()))?;
         expect_identity(head.headers.other_than("content-encoding", "identity"))?;
         refuse_key(head.headers.get("idempotency-key").is_some())?;
-        Ok(Post { target, media: Media::of(head.headers.get("content-type")) })
+        Ok(Some(Post { target, media: Media::of(head.headers.get("content-type")) }))
     }
 
     fn largest_content(&self, post: &Post) -> usize {

@@ -1,10 +1,13 @@
 //! The bytes of answers.
 
 use super::head::Persistence;
-use crate::fast::{Form, FormContent, Misfit, Varying};
+use crate::fast::{Form, FormContent, Misfit, Varying, WholeAnswer};
+use crate::http::{Content, Response};
 use crate::wire::json::push_u64;
 use crate::wire::problem::Problem;
+use bytes::Bytes;
 use hyper::StatusCode;
+use std::any::Any;
 
 /// The interim answer to a client that expects permission before it sends its body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -111,15 +114,63 @@ fn cased(name: &str) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
+/// What is kept for an answer until that is sent.
+pub(crate) type HeldMemory = (Bytes, Box<dyn Any + Send>);
+
+/// The answer of a handler; `None` if it is a stream.
+pub(crate) fn whole(response: Response) -> Option<WholeAnswer> {
+    let Content::Full(content) = response.content else { return None };
+    let mut head = status_line(response.status).into_bytes();
+    let mut header = |name: &str, value: &[u8]| {
+        // As hyper does, which sends no such header.
+        if value.iter().any(|byte| byte.is_ascii_control()) {
+            return debug_assert!(false, "{name}: {value:?}");
+        }
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    };
+    if !response.content_type.is_empty() {
+        header("content-type", response.content_type.as_bytes());
+    }
+    if let Some(position) = response.position {
+        header("wellspring-position", position.to_string().as_bytes());
+    }
+    for (at, (name, value)) in response.headers.iter().enumerate() {
+        // Of two of a name the last is sent.
+        if !response.headers[at + 1..].iter().any(|(later, _)| later == name) {
+            header(name, value.as_bytes());
+        }
+    }
+    let has_content = !matches!(response.status, 204 | 304);
+    if has_content {
+        header("content-length", content.len().to_string().as_bytes());
+    }
+    let content = if has_content { content } else { Bytes::new() };
+    Some(WholeAnswer { head, content, held: Box::new(response.held) })
+}
+
+/// Appends the answer of a handler.
+pub(crate) fn push_whole(out: &mut Vec<u8>, answer: WholeAnswer, after: Persistence) -> HeldMemory {
+    let WholeAnswer { head, content, held } = answer;
+    let connection = connection(after).as_bytes();
+    for part in [&head[..], b"connection: ", connection, b"\r\n\r\n", &content] {
+        out.extend_from_slice(part);
+    }
+    (content, held)
+}
+
+/// The value of `Connection`.
+fn connection(after: Persistence) -> &'static str {
+    match after {
+        Persistence::Keep => "keep-alive",
+        Persistence::Close => "close",
+    }
+}
+
 /// Appends a problem as an answer.
 pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: Persistence) {
-    problem.push_answer(
-        out,
-        match after {
-            Persistence::Keep => "keep-alive",
-            Persistence::Close => "close",
-        },
-    );
+    problem.push_answer(out, connection(after));
 }
 
 #[cfg(test)]
@@ -184,6 +235,27 @@ mod tests {
              Content-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn the_answer_of_a_handler_is_framed_as_hyper_frames_it() {
+        let said = |response: Response| {
+            let mut out = Vec::new();
+            push_whole(&mut out, whole(response).expect("no stream"), Persistence::Keep);
+            String::from_utf8(out).unwrap()
+        };
+        let twice = Response::text("text/plain", &b"abc"[..]).at(7);
+        let twice = twice.with("vary", "accept".to_owned()).with("vary", "origin".to_owned());
+        assert_eq!(
+            said(twice),
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nwellspring-position: 7\r\n\
+             vary: origin\r\ncontent-length: 3\r\nconnection: keep-alive\r\n\r\nabc"
+        );
+        for status in [204, 304] {
+            let answer = said(Response::empty(status).with_content(&b"abc"[..]));
+            assert!(answer.ends_with("connection: keep-alive\r\n\r\n"), "{answer}");
+            assert!(!answer.contains("length"), "{answer}");
+        }
     }
 
     #[test]

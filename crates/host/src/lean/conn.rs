@@ -1,11 +1,18 @@
 //! A session with its socket: unsent output, epoll interest, and what it waits for since when.
 
+use super::answer::HeldMemory;
+use super::loop_state::LoopState;
+use super::seam::Guards;
 use super::session::{NextStep, Phase, Session};
+use crate::http::half_close;
 use crate::limits::CountedConnection;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::net::{IpAddr, TcpStream};
+
+/// A larger buffer for answers is not kept.
+const KEPT_BYTES: usize = 256 << 10;
 
 /// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +40,8 @@ pub(super) enum AwaitedEvent {
     Linger,
     /// This server.
     Ours,
+    /// A handler, which has nothing to do once the client has left.
+    Handler,
 }
 
 /// What is still read from the client.
@@ -62,10 +71,14 @@ pub(super) struct Conn {
     /// What it waits for, and since when.
     pub(super) waiting: AwaitedEvent,
     pub(super) since_us: u64,
+    /// When the client was seen to have shut its side: it has sent its last request, or left.
+    pub(super) shut_us: Option<u64>,
     begun: u32,
     /// Output the socket had no room for; the first `sent` bytes are sent.
     unsent: Vec<u8>,
     sent: usize,
+    /// What is charged for it.
+    held: Vec<HeldMemory>,
     /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
     pub(super) open: CountedConnection,
@@ -89,17 +102,32 @@ impl Conn {
             in_stalled: false,
             waiting: AwaitedEvent::Idle,
             since_us: now_us,
+            shut_us: None,
             begun: 0,
             unsent: Vec::new(),
             sent: 0,
+            held: Vec::new(),
             peer,
             open,
         }
     }
 
-    /// Sends `out` after earlier unsent output, and empties it even if the client is gone, because
-    /// the buffer is shared with the next connection.
-    pub(super) fn send(&mut self, out: &mut Vec<u8>, now_us: u64) -> SendOutcome {
+    /// Sends the answers in `shared` after earlier unsent output, and empties it even if the client
+    /// is gone, because the buffer is shared with the next connection.
+    pub(super) fn send<G: Guards>(&mut self, shared: &mut LoopState<G>) -> SendOutcome {
+        let sent = self.send_bytes(&mut shared.out, shared.now_us);
+        match sent {
+            SendOutcome::Blocked => self.held.append(&mut shared.held),
+            SendOutcome::All | SendOutcome::Gone => self.held.clear(),
+        }
+        shared.held.clear();
+        if shared.out.capacity() > KEPT_BYTES {
+            shared.out = Vec::new();
+        }
+        sent
+    }
+
+    fn send_bytes(&mut self, out: &mut Vec<u8>, now_us: u64) -> SendOutcome {
         if self.unsent.is_empty() {
             if out.is_empty() {
                 return SendOutcome::All;
@@ -150,6 +178,15 @@ impl Conn {
         !self.unsent.is_empty()
     }
 
+    /// Whether its client has shut its side for so long that it has left: over the general stack
+    /// it gets as long (`host/http/half_close.rs`).
+    pub(super) fn is_left(&self, now_us: u64) -> bool {
+        let last_us = half_close::PATIENCE.as_micros() as u64;
+        // Each of several requests gets it.
+        let since_us = self.shut_us.map(|shut_us| shut_us.max(self.since_us));
+        since_us.is_some_and(|since_us| now_us.saturating_sub(since_us) >= last_us)
+    }
+
     /// Whether to read from the socket now.
     pub(super) fn reads(&self) -> bool {
         match self.input {
@@ -168,6 +205,7 @@ impl Conn {
             (_, Phase::Head) => AwaitedEvent::Head,
             (_, Phase::Body) => AwaitedEvent::Body,
             (_, Phase::Ours) => AwaitedEvent::Ours,
+            (_, Phase::Handler) => AwaitedEvent::Handler,
         };
         if waiting != self.waiting || self.begun != self.session.begun() {
             (self.waiting, self.begun) = (waiting, self.session.begun());

@@ -5,7 +5,7 @@
 use super::loop_state::LoopState;
 use super::repeat::Piece;
 use super::seam::{Credentials, Guards};
-use crate::fast::{AnyParams, Claim, Head, Headers, Shape, Word};
+use crate::fast::{AnyParams, Claim, Head, Headers, PipelineOrder, Shape, Word};
 use crate::http::body;
 use crate::http::framing::length;
 use crate::http::head_rules::{self, HeadAmbiguity, HeadRules};
@@ -112,8 +112,13 @@ pub(crate) enum HeadParse<P> {
     Broken(Box<Problem>, Option<usize>),
 }
 
-/// Parses a head at the start of `input`, which is not empty and does not start with a line end.
-pub(crate) fn read<G: Guards>(shared: &mut LoopState<G>, input: &[u8]) -> HeadParse<G::Pass> {
+/// Parses a head at the start of `input`, which is not empty and does not start with a line end,
+/// for one of the paths from this one on.
+pub(crate) fn read<G: Guards>(
+    shared: &mut LoopState<G>,
+    input: &[u8],
+    first_path: usize,
+) -> HeadParse<G::Pass> {
     let limits = shared.limits;
     if let Some(reading) = overlong_line(&limits, input) {
         return reading;
@@ -135,25 +140,29 @@ pub(crate) fn read<G: Guards>(shared: &mut LoopState<G>, input: &[u8]) -> HeadPa
             if limits.traced && is_traced(request.headers) {
                 return HeadParse::Foreign;
             }
-            match Line::of(&request).and_then(|line| Some((line, claim(shared, line)?))) {
-                Some((line, (path_index, claim))) => {
-                    let parsed = ParsedHead { line, headers: request.headers, input, used };
-                    judge(shared, path_index, claim, parsed)
+            let Some(line) = Line::of(&request) else { return HeadParse::Foreign };
+            let mut first = first_path;
+            while let Some((path_index, claim)) = claim(shared, line, first) {
+                let parsed = ParsedHead { line, headers: request.headers, input, used };
+                if let Some(read) = judge(shared, path_index, claim, parsed) {
+                    return read;
                 }
-                None => HeadParse::Foreign,
+                first = path_index + 1;
             }
+            HeadParse::Foreign
         }
         Ok(Status::Partial) => match first_line(shared, input) {
-            FirstLine::Ours if input.len() > limits.head_bytes => {
-                HeadParse::Broken(head_too_long(&limits), None)
+            FirstLine::Ours(shape) if input.len() > limits.head_bytes => {
+                broken(shape, head_too_long(&limits))
             }
-            FirstLine::Ours => HeadParse::Partial { line: true },
+            FirstLine::Ours(_) => HeadParse::Partial { line: true },
             FirstLine::Foreign => HeadParse::Foreign,
             FirstLine::Incomplete | FirstLine::Broken => HeadParse::Partial { line: false },
         },
         Err(error) => match first_line(shared, input) {
             FirstLine::Foreign => HeadParse::Foreign,
-            _ => HeadParse::Broken(broken(error, &limits), None),
+            FirstLine::Ours(shape) => broken(shape, unreadable(error, &limits)),
+            _ => HeadParse::Broken(unreadable(error, &limits), None),
         },
     }
 }
@@ -182,7 +191,8 @@ fn overlong_line<P>(limits: &HeadLimits, input: &[u8]) -> Option<HeadParse<P>> {
 /// The verdict on a first line alone.
 enum FirstLine {
     Incomplete,
-    Ours,
+    /// Claimed, with this shape.
+    Ours(Shape),
     Foreign,
     Broken,
 }
@@ -191,8 +201,8 @@ fn first_line<G: Guards>(shared: &mut LoopState<G>, input: &[u8]) -> FirstLine {
     let Some(end) = input.iter().position(|&b| b == b'\n') else { return FirstLine::Incomplete };
     let mut request = httparse::Request::new(&mut []);
     match request.parse(&input[..=end]) {
-        Ok(Status::Partial) => match Line::of(&request).and_then(|line| claim(shared, line)) {
-            Some(_) => FirstLine::Ours,
+        Ok(Status::Partial) => match Line::of(&request).and_then(|line| claim(shared, line, 0)) {
+            Some((_, claim)) => FirstLine::Ours(claim.shape),
             None => FirstLine::Foreign,
         },
         _ => FirstLine::Broken,
@@ -216,9 +226,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The index of the path that claims a first line, and its claim.
-fn claim<G: Guards>(shared: &mut LoopState<G>, line: Line<'_>) -> Option<(usize, Claim)> {
-    let paths = shared.paths.iter_mut().enumerate();
+/// The index of the first path from `first` on that claims a first line, and its claim.
+fn claim<G: Guards>(
+    shared: &mut LoopState<G>,
+    line: Line<'_>,
+    first: usize,
+) -> Option<(usize, Claim)> {
+    let paths = shared.paths.iter_mut().enumerate().skip(first);
     let mut claims =
         paths.filter_map(|(at, served)| Some((at, served.path.claim(line.method, line.target)?)));
     claims.next()
@@ -341,17 +355,18 @@ impl ParsedHead<'_> {
     }
 }
 
-/// A complete head claimed by a path.
+/// A complete head claimed by a path; `None`: the path passes it on.
 fn judge<G: Guards>(
     shared: &mut LoopState<G>,
     path_index: usize,
     claim: Claim,
     parsed: ParsedHead<'_>,
-) -> HeadParse<G::Pass> {
+) -> Option<HeadParse<G::Pass>> {
     let fields = Fields::of(parsed.headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(problem) => return HeadParse::Broken(problem, Some(path_index)),
+        Err(_) if matches!(claim.shape, Shape::Whole { .. }) => return Some(HeadParse::Foreign),
+        Err(problem) => return Some(HeadParse::Broken(problem, Some(path_index))),
     };
     let is_bare = matches!(claim.shape, Shape::Bare(_));
     // The other stack handles the rare rest of a request without content or that is read as a
@@ -367,14 +382,14 @@ fn judge<G: Guards>(
     let is_foreign = fields.is_foreign
         || (fields.names_history && !shared.paths[path_index].path.compares_history());
     if is_foreign || is_rare || !is_answered(&shared.guards, &fields) {
-        return HeadParse::Foreign;
+        return Some(HeadParse::Foreign);
     }
     let pass = match claim.role {
         None => None,
         Some(role) => {
             let admitted = shared.guards.admit(role, claim.log.as_deref(), &fields.credentials);
             let Some(pass) = admitted.filter(|_| !fields.ambiguous) else {
-                return HeadParse::Foreign;
+                return Some(HeadParse::Foreign);
             };
             Some(pass)
         }
@@ -383,12 +398,16 @@ fn judge<G: Guards>(
     let Line { method, target } = parsed.line;
     let what = match fields.rules.refusal() {
         Some(refusal) => Err(refusal),
-        None => path.understand(&Head { method, target, headers: Headers::Parsed(parsed.headers) }),
+        None => path
+            .understand(&Head { method, target, headers: Headers::Parsed(parsed.headers) })
+            .transpose()?,
     };
     let what = what.and_then(|params| {
         let (largest, completeness) = match claim.shape {
-            Shape::Whole { most } if path.shows_effects() => (most, Completeness::WholeBehind),
-            Shape::Whole { most } => (most, Completeness::Whole),
+            Shape::Whole { most } => match path.order() {
+                PipelineOrder::Overlapping => (most, Completeness::Whole),
+                PipelineOrder::Behind | PipelineOrder::Alone => (most, Completeness::WholeBehind),
+            },
             _ => (path.largest_content(&params), Completeness::InParts),
         };
         fits(largest, framing).map(|()| HeadMeaning { params, largest, completeness })
@@ -402,7 +421,8 @@ fn judge<G: Guards>(
     };
     let word = word.map_or(0..0, |(at, _)| at);
     let request = ParsedRequest { path_index, what, framing, expects, after: fields.after(), word };
-    HeadParse::Whole { request, used: parsed.used, piece, pass, forwarded: fields.forwarded }
+    let (used, forwarded) = (parsed.used, fields.forwarded);
+    Some(HeadParse::Whole { request, used, piece, pass, forwarded })
 }
 
 /// Whether a body with this framing is acceptable where at most `largest` bytes are.
@@ -421,7 +441,16 @@ pub(super) fn head_too_long(limits: &HeadLimits) -> Box<Problem> {
         .limit(limits.head_bytes as u64)
 }
 
-fn broken(error: Error, limits: &HeadLimits) -> Box<Problem> {
+/// A head that cannot be read. What is read as a whole goes to the other stack, which knows the
+/// words of every route.
+fn broken<P>(shape: Shape, problem: Box<Problem>) -> HeadParse<P> {
+    match shape {
+        Shape::Whole { .. } => HeadParse::Foreign,
+        Shape::Content | Shape::Bare(_) => HeadParse::Broken(problem, None),
+    }
+}
+
+fn unreadable(error: Error, limits: &HeadLimits) -> Box<Problem> {
     if error == Error::TooManyHeaders {
         return head_rules::too_many_headers(limits.headers);
     }

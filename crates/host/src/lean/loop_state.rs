@@ -1,6 +1,7 @@
 //! The state that all sessions of one thread share: fast paths, authorization, limits, outgoing
 //! answers, spare buffers and counts.
 
+use super::answer::HeldMemory;
 use super::head::{self, HeadLimits};
 use super::logged::AccessLogEntry;
 use super::repeat::RepeatableHead;
@@ -32,6 +33,8 @@ pub(crate) struct LoopState<G: Guards> {
     pub(crate) memory: BodyMemory,
     /// Answers of the current session, not yet given to its socket.
     pub(crate) out: Vec<u8>,
+    /// What is charged for them.
+    pub(crate) held: Vec<HeldMemory>,
     /// Answers to be counted.
     pub(crate) tally: Tally,
     /// Spare buffers.
@@ -64,6 +67,7 @@ impl<G: Guards> LoopState<G> {
             magics: vec![head::PREFACE],
             memory,
             out: Vec::new(),
+            held: Vec::new(),
             tally: Tally::default(),
             spare: Spare(Vec::new()),
             full: Vec::new(),

@@ -19,6 +19,7 @@ mod answer;
 #[cfg(any(test, feature = "testing"))]
 pub mod both_stacks;
 mod conn;
+mod dispatched;
 mod head;
 mod limited;
 mod logged;
@@ -40,10 +41,11 @@ mod worker;
 
 pub(crate) use wakeup::Wakeup;
 
-use crate::fast::{FastRoute, ServingThread, Stack};
+use crate::fast::{FastRoute, ServingThread, Stack, erase};
 use crate::http::server::Server;
 use crate::limits::CountedConnection;
 use crate::record::RouteName;
+use dispatched::DispatchedPath;
 use head::HeadLimits;
 use loop_state::LoopState;
 use seam::ServerGuards;
@@ -52,6 +54,7 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use worker::{Parts, Worker};
 
@@ -119,7 +122,7 @@ impl Settings {
 }
 
 /// Serves `listener` until the server stops. `wakeup` wakes it to check whether the server is
-/// stopping, or whether there is room again.
+/// stopping, or whether there is room again. Handlers find timers and threads in `runtime`.
 ///
 /// A bug that panics costs the connections of this loop, not the loop: it restarts with the same
 /// listener. Accepted events are stored.
@@ -131,9 +134,11 @@ pub(crate) fn run(
     listener: &TcpListener,
     wakeup: &Arc<Wakeup>,
     handover: &UnboundedSender<Handover>,
+    runtime: &Handle,
 ) -> io::Result<()> {
     loop {
-        let worker = worker(server, listener.try_clone()?, Arc::clone(wakeup), handover.clone())?;
+        let (listener, wakeup) = (listener.try_clone()?, Arc::clone(wakeup));
+        let worker = worker(server, listener, wakeup, handover.clone(), runtime)?;
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
             return Ok(());
         }
@@ -146,6 +151,7 @@ fn worker(
     listener: TcpListener,
     wakeup: Arc<Wakeup>,
     handover: UnboundedSender<Handover>,
+    runtime: &Handle,
 ) -> io::Result<Worker<ServerGuards>> {
     let host = &server.host;
     let config = &host.config;
@@ -157,7 +163,9 @@ fn worker(
     };
     let waker = Arc::clone(&wakeup);
     let thread = ServingThread::new(Stack::Lean, Arc::new(move || waker.wake()));
-    let paths = host.faces.fast_paths().iter().map(|make| make(&thread)).collect();
+    let mut paths: Vec<_> = host.faces.fast_paths().iter().map(|make| make(&thread)).collect();
+    // The last, behind those of the same routes that are faster.
+    paths.extend(DispatchedPath::new(server, runtime, &thread).map(erase));
     let serving = ServerGuards { host: Arc::clone(host) };
     let mut shared = LoopState::new(serving, paths, limits, host.body_memory.clone());
     shared.magics.extend(server.magics());

@@ -7,7 +7,7 @@ use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
 use super::state::{KeptHead, PendingRequest, RefusedRequest, Rest, State};
-use crate::fast::{FastAnswer, FastRequest};
+use crate::fast::{FastAnswer, FastRequest, PipelineOrder};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
@@ -18,6 +18,8 @@ const SKIP_BYTES: u64 = 2 << 20;
 pub(super) enum Placement {
     /// It is answered, now or later.
     Done,
+    /// Others have their turn first.
+    Later,
     /// There was no room.
     Full(PendingRequest),
     /// The other stack should answer; if that is no longer possible, this is the answer.
@@ -46,6 +48,7 @@ impl Session {
         let caller = asking.principal.as_deref();
         let asked = FastRequest { word, content, client, payer: &payer, caller, now_us };
         let outcome = served.path.answer(&asking.params, asked, &mut served.varying);
+        let is_alone = served.path.order() == PipelineOrder::Alone;
         let said = if shared.stopping && !follows { Persistence::Close } else { asking.after };
         if matches!(outcome, FastAnswer::Reply(_) | FastAnswer::Pending(_)) {
             self.handed_in |= served.path.hands_in();
@@ -71,12 +74,22 @@ impl Session {
                 self.replies.wait_for(Durable { path_index, ticket, after, came });
                 shared.pending = PendingAnswers::SinceThisTurn;
                 self.go_on(after);
+                self.at_handler = is_alone;
+                if is_alone && after == Persistence::Keep {
+                    self.state = State::Behind;
+                }
+            }
+            FastAnswer::Answered(answer) => {
+                let out = self.replies.next(&mut shared.out);
+                shared.held.push(answer::push_whole(out, answer, said));
+                self.go_on(said);
             }
             FastAnswer::Refused(problem) => self.answer_problem(shared, asking, problem, said),
             FastAnswer::Full => {
                 shared.full.push((asking.path_index, served.path.line(&asking.params)));
                 return Placement::Full(asking);
             }
+            FastAnswer::Later => return Placement::Later,
             FastAnswer::Elsewhere(problem) => return Placement::Elsewhere(asking, problem),
         }
         Placement::Done

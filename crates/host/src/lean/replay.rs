@@ -1,6 +1,7 @@
 //! A session driven by a script instead of a socket, over fake fast paths that record their input.
 //! For tests and the fuzz target.
 
+use super::answer::whole;
 use super::head::HeadLimits;
 use super::limited;
 use super::loop_state::LoopState;
@@ -8,9 +9,10 @@ use super::seam::{CountedRequest, Credentials, Guards};
 use super::session::{NextStep, Session};
 use crate::access::Principal;
 use crate::fast::{
-    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
-    TicketState, Varying, Word, erase,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, PipelineOrder,
+    Shape, TicketState, Varying, WholeAnswer, Word, erase,
 };
+use crate::http::Response;
 use crate::http::body_memory::BodyMemory;
 use crate::identity::Role;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
@@ -124,13 +126,13 @@ impl FastPath for FakeIngest {
         is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape: Shape::Content })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Params, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<Self::Params>, Box<Problem>> {
         if head.target.ends_with("?bad") {
             return Err(problem::INVALID.because("bad").field("bad"));
         }
         expect_identity(head.headers.other_than("content-encoding", "identity"))?;
         refuse_key(head.headers.get("idempotency-key").is_some())?;
-        Ok((head.target.to_owned(), Media::of(head.headers.get("content-type"))))
+        Ok(Some((head.target.to_owned(), Media::of(head.headers.get("content-type")))))
     }
 
     fn largest_content(&self, _: &Self::Params) -> usize {
@@ -215,12 +217,12 @@ impl FastPath for FakeLinks {
         code != b"health" && code != b"e"
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<String, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<String>, Box<Problem>> {
         let told = ["user-agent", "referer"].map(|name| {
             let value = head.headers.get(name).unwrap_or_default();
             String::from_utf8_lossy(value).into_owned()
         });
-        Ok(told.join(" "))
+        Ok(Some(told.join(" ")))
     }
 
     fn answer(
@@ -279,12 +281,12 @@ impl FastPath for FakeAppends {
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
         let shape = Shape::Whole { most: LARGEST_BODY };
-        let is_ours = method == "POST" && target == "/append";
+        let is_ours = method == "POST" && matches!(target, "/append" | "/both");
         is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape })
     }
 
-    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
-        Ok(())
+    fn understand(&mut self, _: &Head<'_>) -> Result<Option<()>, Box<Problem>> {
+        Ok(Some(()))
     }
 
     fn answer(
@@ -346,12 +348,12 @@ impl FastPath for FakeLooks {
         is_ours.then_some(Claim { role: Some(Role::Reader), log: None, shape })
     }
 
-    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
-        Ok(())
+    fn understand(&mut self, _: &Head<'_>) -> Result<Option<()>, Box<Problem>> {
+        Ok(Some(()))
     }
 
-    fn shows_effects(&self) -> bool {
-        true
+    fn order(&self) -> PipelineOrder {
+        PipelineOrder::Behind
     }
 
     fn answer(
@@ -368,6 +370,62 @@ impl FastPath for FakeLooks {
     fn settled(&mut self, ticket: &Infallible, _: &mut Varying) -> TicketState {
         match *ticket {}
     }
+}
+
+/// Fake handlers, of their own requests and of what the fake appends send elsewhere at `/both`: `?`
+/// is answered later, `~` executed later.
+struct FakeHandlers {
+    script: Rc<RefCell<Script>>,
+    is_put_off: bool,
+}
+
+impl FastPath for FakeHandlers {
+    type Params = ();
+    type Ticket = u64;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "", path: "" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        Vec::new()
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let shape = Shape::Whole { most: LARGEST_BODY };
+        let is_ours = method == "POST" && matches!(target, "/handled" | "/both");
+        is_ours.then_some(Claim { role: None, log: None, shape })
+    }
+
+    fn understand(&mut self, _: &Head<'_>) -> Result<Option<()>, Box<Problem>> {
+        Ok(Some(()))
+    }
+
+    fn order(&self) -> PipelineOrder {
+        PipelineOrder::Alone
+    }
+
+    fn answer(&mut self, (): &(), asked: FastRequest<'_>, _: &mut Varying) -> FastAnswer<u64> {
+        let mut script = self.script.borrow_mut();
+        if asked.content.first() == Some(&b'~') && !std::mem::replace(&mut self.is_put_off, true) {
+            return FastAnswer::Later;
+        }
+        self.is_put_off = false;
+        script.taken.push(("/handled".to_owned(), asked.content.to_vec()));
+        match asked.content.first() {
+            Some(b'?') => FastAnswer::Pending(script.stored + 1),
+            _ => FastAnswer::Answered(handled(b"handled")),
+        }
+    }
+
+    fn settled(&mut self, due: &u64, _: &mut Varying) -> TicketState {
+        let is_due = self.script.borrow().stored >= *due;
+        if is_due { TicketState::Answered(handled(b"later")) } else { TicketState::Pending }
+    }
+}
+
+fn handled(content: &'static [u8]) -> WholeAnswer {
+    whole(Response::text("text/plain", content)).expect("one piece")
 }
 
 /// How a connection ended.
@@ -410,7 +468,8 @@ fn desk_of(limits: HeadLimits, guards: FakeGuards) -> LoopState<FakeGuards> {
     let links = FakeLinks { script: Rc::clone(&guards.script) };
     let appends = FakeAppends { script: Rc::clone(&guards.script), tickets: 0 };
     let looks = FakeLooks { script: Rc::clone(&guards.script) };
-    let paths = vec![erase(ingest), erase(links), erase(appends), erase(looks)];
+    let handlers = FakeHandlers { script: Rc::clone(&guards.script), is_put_off: false };
+    let paths = vec![erase(ingest), erase(links), erase(appends), erase(looks), erase(handlers)];
     LoopState::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
 }
 
@@ -461,7 +520,8 @@ pub(crate) fn statuses(mut answers: &[u8]) -> Option<Vec<u16>> {
         let mut headers = [httparse::EMPTY_HEADER; 8];
         let mut response = httparse::Response::new(&mut headers);
         let httparse::Status::Complete(head) = response.parse(answers).ok()? else { return None };
-        let length = response.headers.iter().find(|h| h.name == "Content-Length");
+        let is_length = |h: &&httparse::Header<'_>| h.name.eq_ignore_ascii_case("content-length");
+        let length = response.headers.iter().find(is_length);
         let length = match length {
             Some(length) => std::str::from_utf8(length.value).ok()?.parse().ok()?,
             None => 0,

@@ -102,12 +102,18 @@ impl Replies {
                 TicketState::Reply(form) => {
                     let form = &served.forms[form];
                     let pushed = form.push(&mut shared.out, &served.varying, said);
-                    pushed.map(|()| form.status).map_err(Into::into)
+                    pushed.map(|()| Some(form.status)).map_err(Into::into)
+                }
+                TicketState::Answered(answer) => {
+                    let held = answer::push_whole(&mut shared.out, answer, said);
+                    shared.held.push(held);
+                    Ok(None)
                 }
                 TicketState::Failed(problem) => Err(problem),
             };
             match answered {
-                Ok(status) => shared.tally.answered(durable.path_index, status, durable.came),
+                Ok(None) => {}
+                Ok(Some(status)) => shared.tally.answered(durable.path_index, status, durable.came),
                 Err(problem) => {
                     let problem = served.path.render(problem);
                     answer::push_problem(&mut shared.out, &problem, said);

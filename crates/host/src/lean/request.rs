@@ -59,7 +59,7 @@ impl Session {
             let request =
                 ParsedRequest { path_index, what, framing, expects, after, word: again.word };
             let facts = RequestFacts { client, logged, principal };
-            return self.begin(shared, request, facts, head, rest);
+            return self.begin(shared, request, facts, input, again.used);
         }
         // Line ends before a request are ignored.
         match input {
@@ -84,7 +84,18 @@ impl Session {
             self.state = State::Head { seen: input.len(), line };
             return None;
         }
-        match head::read(shared, input) {
+        self.new_head(shared, input, 0)
+    }
+
+    /// The same for a head that no path has seen before, or none before this one: it goes to the
+    /// first that claims it from there on.
+    fn new_head<G: Guards>(
+        &mut self,
+        shared: &mut LoopState<G>,
+        input: &[u8],
+        first_path: usize,
+    ) -> Option<usize> {
+        match head::read(shared, input, first_path) {
             HeadParse::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
@@ -126,7 +137,8 @@ impl Session {
                 if let Err(problem) = counted {
                     request.what = Err(problem);
                 }
-                self.begin(shared, request, RequestFacts { client, logged, principal }, head, rest)
+                let facts = RequestFacts { client, logged, principal };
+                self.begin(shared, request, facts, input, used)
             }
         }
     }
@@ -156,16 +168,17 @@ impl Session {
         is_behind.then_some(State::Behind)
     }
 
-    /// Starts a request with a parsed head: bytes consumed of `head` and `rest`. `None`: the other
-    /// stack has to handle it, unchanged.
+    /// Starts a request whose head is the first `used` bytes of `input`: bytes consumed. `None`:
+    /// the other stack has to handle it, unchanged.
     fn begin<G: Guards>(
         &mut self,
         shared: &mut LoopState<G>,
         request: ParsedRequest,
         known: RequestFacts,
-        head: &[u8],
-        rest: &[u8],
+        input: &[u8],
+        used: usize,
     ) -> Option<usize> {
+        let (head, rest) = input.split_at(used);
         self.begun = self.begun.wrapping_add(1);
         let ParsedRequest { path_index, what, framing, expects, after, word } = request;
         let RequestFacts { client, logged, principal } = known;
@@ -192,10 +205,11 @@ impl Session {
             match self.place(shared, asking, word, content, !behind.is_empty()) {
                 Placement::Done => {}
                 Placement::Full(asking) => self.keep(shared, asking, word, content, behind.len()),
-                Placement::Elsewhere(..) => {
-                    self.state = State::Leaving;
+                Placement::Later => {
+                    self.state = State::Later;
                     return None;
                 }
+                Placement::Elsewhere(..) => return self.new_head(shared, input, path_index + 1),
             }
             self.executed += u32::from(completeness != Completeness::InParts);
             return Some(head.len() + length);
@@ -270,6 +284,8 @@ impl Session {
             Placement::Full(asking) => {
                 self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
+            // Only what is read as a whole is put off.
+            Placement::Later => unreachable!("its bytes are gone"),
             // Its bytes are gone, so the other stack cannot answer it.
             Placement::Elsewhere(asking, problem) => {
                 shared.spare.give(body);

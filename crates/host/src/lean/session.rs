@@ -48,6 +48,8 @@ pub(crate) enum Phase {
     Body,
     /// Nothing: the client waits for this server.
     Ours,
+    /// Nothing either, and what it waits for ends when it leaves.
+    Handler,
 }
 
 /// One connection without its socket.
@@ -63,6 +65,8 @@ pub(crate) struct Session {
     pub(super) executed: u32,
     /// Whether a request was accepted whose effects may not be in the log yet.
     pub(super) handed_in: bool,
+    /// Whether the pending answer is that of a handler, which runs alone.
+    pub(super) at_handler: bool,
     /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
     /// The remaining request quota of the connection.
@@ -82,6 +86,7 @@ impl Session {
             begun: 0,
             executed: 0,
             handed_in: false,
+            at_handler: false,
             peer,
             rate: SharedBucket::default(),
             quota_keys: None,
@@ -140,7 +145,7 @@ impl Session {
             self.give_up(shared, problem::BAD_REQUEST.because(ENDED_EARLY), Some(path_index));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let HeadParse::Broken(problem, path_index) = head::read(shared, &left) {
+            if let HeadParse::Broken(problem, path_index) = head::read(shared, &left, 0) {
                 self.give_up(shared, problem, path_index);
             }
         }
@@ -172,7 +177,8 @@ impl Session {
 
     /// Moves out settled answers, and continues.
     pub(crate) fn settle<G: Guards>(&mut self, shared: &mut LoopState<G>) -> NextStep {
-        let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
+        let is_between = matches!(self.state, State::Head { .. } | State::Behind);
+        let quiet = is_between && self.left.is_empty();
         let last = if shared.stopping && quiet { Persistence::Close } else { Persistence::Keep };
         self.replies.settle(shared, last);
         if last == Persistence::Close && self.replies.is_empty() {
@@ -213,11 +219,12 @@ impl Session {
     /// What the client is expected to do.
     pub(crate) fn phase(&self) -> Phase {
         match &self.state {
+            _ if self.waits() && self.at_handler => Phase::Handler,
             _ if self.waits() => Phase::Ours,
             State::Head { .. } if self.left.is_empty() => Phase::Idle,
             State::Head { .. } => Phase::Head,
             State::Whole { .. } | State::Body(_) | State::Skip { .. } => Phase::Body,
-            State::Behind => Phase::Ours,
+            State::Behind | State::Later => Phase::Ours,
             State::Stalled(_) | State::Leaving | State::Ended => Phase::Ours,
         }
     }
@@ -239,6 +246,7 @@ impl Session {
             State::Ended if self.replies.is_empty() => NextStep::End,
             State::Leaving | State::Ended => NextStep::Wait,
             State::Behind if !self.replies.is_empty() => NextStep::Wait,
+            State::Later => NextStep::Later,
             _ if self.replies.is_full() => NextStep::Wait,
             _ => NextStep::More,
         }
@@ -273,7 +281,7 @@ impl Session {
                 }
                 State::Whole { needs, .. } if rest.len() < *needs => None,
                 State::Behind if !self.replies.is_empty() => None,
-                State::Whole { .. } | State::Behind => {
+                State::Whole { .. } | State::Behind | State::Later => {
                     self.state = State::IDLE;
                     Some(0)
                 }

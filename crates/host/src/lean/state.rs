@@ -23,6 +23,8 @@ pub(super) enum State {
     },
     /// Before a request that is read once those before it are answered.
     Behind,
+    /// Before a request that is read again after the other connections have had their turn.
+    Later,
     Body(Box<ReceivingBody>),
     /// In a refused body with this many bytes left.
     Skip {

@@ -77,7 +77,8 @@ impl<G: Guards> Worker<G> {
             AwaitedEvent::Body => settings.body_us,
             AwaitedEvent::Write => settings.write_us,
             AwaitedEvent::Linger => self.sweep.linger_us,
-            AwaitedEvent::Ours => return,
+            AwaitedEvent::Handler if conn.is_left(self.shared.now_us) => 0,
+            AwaitedEvent::Ours | AwaitedEvent::Handler => return,
         };
         if self.shared.now_us.saturating_sub(conn.since_us) < most_us {
             return;

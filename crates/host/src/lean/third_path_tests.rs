@@ -67,10 +67,10 @@ impl FastPath for Tally {
         is_word.then_some(Claim { role: None, log: None, shape })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<TallyOrder, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<TallyOrder>, Box<Problem>> {
         let agent = head.headers.get("user-agent").unwrap_or_default();
         let agent = String::from_utf8_lossy(agent).into_owned();
-        Ok(TallyOrder { agent, has: head.headers.get("if-none-match").map(<[u8]>::to_vec) })
+        Ok(Some(TallyOrder { agent, has: head.headers.get("if-none-match").map(<[u8]>::to_vec) }))
     }
 
     fn answer(

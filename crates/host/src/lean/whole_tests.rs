@@ -6,9 +6,20 @@ use super::session_tests::{ACCEPTED, LIMITS, PLAIN, everywhere, whole};
 
 /// An append of this body.
 pub(super) fn append(body: &str) -> Vec<u8> {
+    post("/append", body)
+}
+
+pub(super) fn post(target: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    let head = format!("POST /append HTTP/1.1\r\nHost: l\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!("POST {target} HTTP/1.1\r\nHost: l\r\nContent-Length: {length}\r\n\r\n");
     (head + body).into_bytes()
+}
+
+/// The contents of answers.
+fn told(answers: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(answers.to_vec()).unwrap();
+    let contents = text.split("\r\n\r\n").skip(1);
+    contents.map(|rest| rest.split("HTTP/1.1").next().unwrap_or_default().to_owned()).collect()
 }
 
 fn answer(place: &str, content: &str) -> String {
@@ -95,9 +106,36 @@ const LOOK: &[u8] = b"GET /v1/look HTTP/1.1\r\nHost: l\r\n\r\n";
 fn what_shows_effects_is_read_when_everything_before_it_is_answered() {
     let all = [LOOK, &append("?a"), LOOK, &append("?b"), &append("?c"), LOOK, LOOK].concat();
     let trace = everywhere(&all);
-    let text = String::from_utf8(trace.answers).unwrap();
-    let told: Vec<_> = text.split("\r\n\r\n").skip(1).map(|rest| &rest[..1]).collect();
-    assert_eq!(told, ["0", "l", "1", "l", "l", "3", "3"]);
+    assert_eq!(told(&trace.answers), ["0", "later", "1", "later", "later", "3", "3"]);
+    assert_eq!(trace.end, End::Closed);
+}
+
+#[test]
+fn a_handler_runs_alone_and_those_behind_it_wait() {
+    let handled = |body| post("/handled", body);
+    let all =
+        [append("?a"), handled("?b"), append("c"), handled("~d"), LOOK.to_vec(), append("?e")];
+    let trace = everywhere(&all.concat());
+    let taken: Vec<_> = trace.taken.iter().map(|(_, body)| &body[..]).collect();
+    assert_eq!(taken, [&b"?a"[..], b"?b", b"c", b"~d", b"?e"]);
+    assert_eq!(told(&trace.answers), ["later", "later", "now", "handled", "2", "later"]);
+    assert_eq!(trace.end, End::Closed);
+    let mut shared = shared(LIMITS);
+    let mut session = Session::new(None);
+    let turn = session.receive(&mut shared, &[handled("?a"), append("b"), LOOK.to_vec()].concat());
+    assert_eq!((turn, session.phase()), (NextStep::Wait, Phase::Handler));
+    assert_eq!(shared.guards.script.borrow().taken.len(), 1, "nothing behind it has begun");
+}
+
+#[test]
+fn what_a_path_sends_elsewhere_goes_to_the_next_one_that_claims_it() {
+    let both = |body| post("/both", body);
+    let trace = everywhere(&[both("a"), both("!b"), both("!?c"), both("d")].concat());
+    let taken: Vec<_> = trace.taken.iter().map(|(path, body)| (&path[..], &body[..])).collect();
+    let expected: [(&str, &[u8]); 4] =
+        [("/append", b"a"), ("/handled", b"!b"), ("/handled", b"!?c"), ("/append", b"d")];
+    assert_eq!(taken, expected);
+    assert_eq!(told(&trace.answers), ["now", "handled", "handled", "now"]);
     assert_eq!(trace.end, End::Closed);
 }
 

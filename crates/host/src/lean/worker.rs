@@ -127,6 +127,8 @@ impl<G: Guards> Worker<G> {
                 }
             }
             self.shared.now_us = self.parts.clock.monotonic_us();
+            // First: what is new must not take their share of the turn.
+            self.go_on_later();
             let mut rang = false;
             for event in &events {
                 match Token::from_u64(event.data.u64()) {
@@ -135,7 +137,6 @@ impl<G: Guards> Worker<G> {
                     token => self.ready(token, event.flags),
                 }
             }
-            self.go_on_later();
             // What waited for answers is executed with them, and has to be acted on as well.
             loop {
                 if self.shared.pending == PendingAnswers::SinceThisTurn {
@@ -162,15 +163,21 @@ impl<G: Guards> Worker<G> {
         late || left == 0
     }
 
-    /// Continues with the connections that have let others go first.
+    /// Continues with the connections that have let others go first, until one of them does so
+    /// again.
     fn go_on_later(&mut self) {
-        for token in std::mem::take(&mut self.later) {
+        let mut line = std::mem::take(&mut self.later).into_iter();
+        for token in line.by_ref() {
             let Some(conn) = self.conns.get_mut(token) else { continue };
             if conn.turn == NextStep::Later && !conn.is_blocked() {
                 let turn = conn.session.resume(&mut self.shared);
                 self.proceed(token, turn);
             }
+            if !self.later.is_empty() {
+                break;
+            }
         }
+        self.later.splice(..0, line);
     }
 
     /// The longest wait: nothing is due while there are no connections.
@@ -247,12 +254,12 @@ impl<G: Guards> Worker<G> {
                 return self.close(token);
             }
             // Once everything is sent, the session continues.
-            match conn.send(&mut self.shared.out, self.shared.now_us) {
+            match conn.send(&mut self.shared) {
                 SendOutcome::Gone => return self.close(token),
                 SendOutcome::Blocked => return,
                 SendOutcome::All => {}
             }
-            let turn = conn.session.resume(&mut self.shared);
+            let turn = conn.session.settle(&mut self.shared);
             return self.proceed(token, turn);
         }
         if conn.reads() {
@@ -262,8 +269,11 @@ impl<G: Guards> Worker<G> {
             // The client is gone.
             return self.close(token);
         }
-        // Not now: the input is noticed when it is wanted.
-        self.watch_for(token, EventFlags::empty());
+        // Not now: the input is noticed when it is wanted, its end at once.
+        let is_shut = flags.contains(EventFlags::RDHUP);
+        conn.shut_us = conn.shut_us.or(is_shut.then_some(self.shared.now_us));
+        let end = if is_shut { EventFlags::empty() } else { EventFlags::RDHUP };
+        self.watch_for(token, end);
     }
 
     /// Reads once and runs the session on it.
@@ -301,10 +311,10 @@ impl<G: Guards> Worker<G> {
     /// Sends the session's answers and does what it needs next.
     pub(super) fn proceed(&mut self, token: Token, mut turn: NextStep) {
         let Some(conn) = self.conns.get_mut(token) else { return };
-        let mut sent = conn.send(&mut self.shared.out, self.shared.now_us);
+        let mut sent = conn.send(&mut self.shared);
         while (sent, turn) == (SendOutcome::All, NextStep::Flush) {
             turn = conn.session.resume(&mut self.shared);
-            sent = conn.send(&mut self.shared.out, self.shared.now_us);
+            sent = conn.send(&mut self.shared);
         }
         conn.turn = turn;
         if turn == NextStep::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
@@ -435,6 +445,11 @@ impl<G: Guards> Worker<G> {
         turned.append(&mut self.waiting);
         for &token in &turned {
             let Some(conn) = self.conns.get_mut(token) else { continue };
+            // A client that does not read gets no more to read.
+            if conn.is_blocked() {
+                self.waiting.push(token);
+                continue;
+            }
             conn.in_waiting = false;
             let turn = conn.session.settle(&mut self.shared);
             self.proceed(token, turn);
@@ -456,7 +471,7 @@ impl<G: Guards> Worker<G> {
                 continue;
             }
             conn.in_stalled = false;
-            match conn.send(&mut self.shared.out, self.shared.now_us) {
+            match conn.send(&mut self.shared) {
                 SendOutcome::Gone => self.close(token),
                 SendOutcome::All | SendOutcome::Blocked => turned.push(token),
             }
@@ -501,7 +516,10 @@ impl<G: Guards> Worker<G> {
 
     /// Drops a connection. Closing a socket removes it from the epoll set.
     pub(super) fn close(&mut self, token: Token) {
-        drop(self.conns.remove(token));
+        if self.conns.remove(token).is_some_and(|conn| conn.in_waiting) {
+            // It is counted as one that waits no more.
+            self.waiting.retain(|waiting| *waiting != token);
+        }
     }
 
     /// Accepts no more connections; received requests are answered; those in progress get time.

@@ -111,8 +111,8 @@ impl FastPath for CommandedIngest {
         is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape: Shape::Content })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<String, Box<Problem>> {
-        Ok(head.target.to_owned())
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<String>, Box<Problem>> {
+        Ok(Some(head.target.to_owned()))
     }
 
     fn largest_content(&self, _: &String) -> usize {
@@ -182,8 +182,8 @@ impl FastPath for CodePath {
         is_ours.then_some(Claim { role: None, log: None, shape })
     }
 
-    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
-        Ok(())
+    fn understand(&mut self, _: &Head<'_>) -> Result<Option<()>, Box<Problem>> {
+        Ok(Some(()))
     }
 
     fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Varying) -> FastAnswer<()> {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Time between two calls of the faces' `tick`.
@@ -226,10 +226,10 @@ fn start_threads(
     let mut second = second_listener(host, main)?;
     let mut serving = ServingThreads { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
-        let arrivals = arrivals(server, index, listener, &mut serving)?;
-        let also = second.take();
         let name = format!("http-{index}");
         let runtime = runtime(&name, BLOCKING_THREADS + host.config.max_long_reads)?;
+        let arrivals = arrivals(server, index, listener, runtime.handle(), &mut serving)?;
+        let also = second.take();
         let server = Arc::clone(server);
         serving.threads.push(spawn(name, move || {
             stats::enter_thread(index);
@@ -268,6 +268,7 @@ fn arrivals(
     server: &Arc<Server>,
     index: usize,
     listener: std::net::TcpListener,
+    runtime: &Handle,
     serving: &mut ServingThreads,
 ) -> Result<Arrivals, SetupError> {
     use crate::lean::{self, Wakeup};
@@ -281,10 +282,10 @@ fn arrivals(
     let waker = Arc::clone(&wakeup);
     serving.wakes.push(Box::new(move || waker.wake()));
     let (handover, handed_over) = tokio::sync::mpsc::unbounded_channel();
-    let server = Arc::clone(server);
+    let (server, runtime) = (Arc::clone(server), runtime.clone());
     serving.threads.push(spawn(format!("lean-{index}"), move || {
         stats::enter_thread(server.host.process.threads + index);
-        if let Err(error) = lean::run(&server, &listener, &wakeup, &handover) {
+        if let Err(error) = lean::run(&server, &listener, &wakeup, &handover, &runtime) {
             tracing::error!(%error, "cannot start a lean thread");
         }
     })?);
@@ -296,6 +297,7 @@ fn arrivals(
     _: &Arc<Server>,
     _: usize,
     listener: std::net::TcpListener,
+    _: &Handle,
     _: &mut ServingThreads,
 ) -> Result<Arrivals, SetupError> {
     Ok(Arrivals::Accepted(listener))

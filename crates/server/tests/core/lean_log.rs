@@ -3,6 +3,8 @@
 use crate::client::{Answer, Client, said};
 use crate::server::Server;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 use wellspring_patience::PATIENCE;
@@ -41,9 +43,9 @@ fn plain(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     (status, headers, body.replace(history, "…"))
 }
 
-/// Whether an answer came from the lean loop, which gives no request an id.
+/// Whether an answer came from the lean loop, which sends no date.
 fn is_lean(headers: &[(String, String)]) -> bool {
-    !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-request-id"))
+    !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("date"))
 }
 
 #[test]
@@ -116,6 +118,17 @@ fn both_stacks_say_the_same_of_every_append() {
         };
         let [by_lean, by_general] = [ask(&lean), ask(&general)];
         assert_eq!(plain(&by_lean), plain(&by_general), "{at}: {path}");
+        if by_lean.status == 202 {
+            // It is stored some time later, and the answers after it name its position.
+            let accepted_at = by_lean.header("wellspring-position").unwrap().parse().unwrap();
+            for server in [&lean, &general] {
+                let (mut client, begun) = (server.client(), Instant::now());
+                let mut head = || client.get("/v1/head").unwrap().expect(200)["head"].as_u64();
+                while head() <= Some(accepted_at) {
+                    assert!(begun.elapsed() < PATIENCE);
+                }
+            }
+        }
         assert_eq!(
             by_lean.header("wellspring-history").is_some(),
             by_general.header("wellspring-history").is_some()
@@ -316,10 +329,142 @@ fn small_appends_and_reads_stay_on_the_lean_loop() {
         assert_eq!(answer.expect(200)["events"].as_array().unwrap().len(), 1);
         assert!(is_lean(&answer.headers));
     }
-    client.call("POST", "/v1/append", &[JSON, ("X-Request-Id", "mine")], b"{}").unwrap();
+    let answer = client.call("POST", "/v1/append", &[JSON, ("X-Request-Id", "mine")], b"{}");
+    let answer = answer.unwrap();
+    assert_eq!((answer.status, answer.header("x-request-id")), (422, Some("mine")));
+    assert!(is_lean(&answer.headers), "a handler answers there");
+    client.get("/v1/consumers").unwrap().expect(200);
     let answer = client.post("/v1/append", &event(1)).unwrap();
     assert!(!is_lean(&answer.headers), "a connection does not come back");
     assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 102);
+}
+
+/// Requests that handlers answer on the lean loop: what they are, and the status of each.
+fn handled() -> Vec<(&'static str, Headers, Value, u16)> {
+    let link = |more: Value| {
+        let mut link = json!({"url": "http://example.com/x", "alias": "mine"});
+        link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        link
+    };
+    let statement = |text: &str| json!({"statements": [{"statement": text}]});
+    let key = ("Idempotency-Key", "k");
+    vec![
+        ("/api/urls", vec![JSON], link(json!({})), 201),
+        ("/api/urls", vec![JSON], link(json!({})), 409),
+        ("/api/urls", vec![JSON, key], link(json!({"alias": "other"})), 201),
+        ("/api/urls", vec![JSON, key], link(json!({"alias": "other"})), 201),
+        ("/api/urls", vec![JSON], link(json!({"max_clicks": 0})), 422),
+        ("/api/urls?x=1", vec![JSON], link(json!({})), 422),
+        ("/api/urls", vec![JSON, ("Accept", "text/html")], link(json!({})), 406),
+        ("/api/urls", vec![JSON, ("Wellspring-History", "0000000000000000")], link(json!({})), 409),
+        ("/api/urls", vec![JSON, ("Content-Encoding", "gzip")], link(json!({})), 415),
+        ("/api/urls", vec![JSON, ("Authorization", "Basic bm8=")], link(json!({})), 409),
+        ("/api/urls", vec![JSON, ("Origin", "http://other")], link(json!({})), 403),
+        ("/order/1?amount=1", vec![], Value::Null, 200),
+        ("/v1/catalogue/orders", vec![JSON], json!({"lines": [{"item": 1, "amount": 1}]}), 0),
+        ("/db/main/tx/commit", vec![JSON], statement("CREATE (n:A {a: 1}) RETURN n.a"), 200),
+        ("/db/main/tx/commit", vec![JSON], statement("MATCH (n:A) RETURN n.a"), 200),
+        ("/db/main/tx/commit", vec![JSON], statement("CREATE ("), 200),
+        ("/db/absent/tx/commit", vec![JSON], statement("RETURN 1"), 0),
+        ("/v1/append", vec![JSON, ("X-Request-Id", "mine")], event(1), 200),
+        ("/v1/append", vec![JSON], json!({"events": event(2)["events"], "ack": "accepted"}), 202),
+        ("/v1/logs/absent/append", vec![JSON], event(1), 404),
+        ("/v1/head", vec![], Value::Null, 405),
+        ("/no/route", vec![], Value::Null, 404),
+        ("http://l/v1/append", vec![JSON], event(3), 200),
+        ("/v1/append#x", vec![JSON], event(4), 0),
+    ]
+}
+
+#[test]
+fn handlers_answer_on_the_lean_loop_what_they_answer_elsewhere() {
+    let [lean, general] = both();
+    for (at, (path, headers, body, status)) in handled().iter().enumerate() {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let sent = append(path, headers, &body);
+        let ask = |server: &Server| {
+            let mut client = server.client();
+            let cut = [sent.len(), sent.len() / 2, sent.len() - 1][at % 3];
+            client.send(&sent[..cut]).unwrap();
+            client.send(&sent[cut..]).unwrap();
+            client.answer().unwrap()
+        };
+        let [by_lean, by_general] = [ask(&lean), ask(&general)];
+        assert_eq!(
+            (is_lean(&by_lean.headers), is_lean(&by_general.headers)),
+            (true, false),
+            "{path}"
+        );
+        assert!(*status == 0 || by_lean.status == *status, "{at}: {path} {}", by_lean.text());
+        let told = |answer: &Answer, server: &Server| {
+            let (status, headers, body) = plain(answer);
+            // The time of the link comes first, its server last.
+            let body = body.replace(&server.url(), "…");
+            let body =
+                body.split_once("\"original_url\"").map_or(body.clone(), |(_, rest)| rest.into());
+            (status, headers, body)
+        };
+        assert_eq!(told(&by_lean, &lean), told(&by_general, &general), "{at}: {path}");
+    }
+}
+
+/// A target that only looks like no route must not be taken for a short answer.
+#[test]
+fn a_stream_by_another_spelling_of_its_path_is_handed_over() {
+    let server = Server::start();
+    server.client().post("/v1/append", &event(1)).unwrap().expect(200);
+    for target in ["http://l/v1/events", "/v1/events#x"] {
+        let mut client = server.client();
+        let accept = "text/event-stream";
+        let ask = format!("GET {target} HTTP/1.1\r\nHost: l\r\nAccept: {accept}\r\n\r\n");
+        client.send(ask.as_bytes()).unwrap();
+        let (status, headers) = client.head().unwrap();
+        assert!(status == 200 || status == 400, "{target}: {status}");
+        assert!(status == 400 || !is_lean(&headers), "{target}: {headers:?}");
+    }
+}
+
+/// A short one would fit into the loop's own buffer: its lines must not wait there for the rest.
+#[test]
+fn the_whole_lines_of_a_cut_bulk_are_appended() {
+    let server = Server::start();
+    let line = event(1)["events"][0].to_string();
+    let lines = format!("{line}\n{line}\n{line}\n");
+    let sent = append("/v1/append", &[("Content-Type", "application/x-ndjson")], lines.as_bytes());
+    server.client().send(&sent[..sent.len() - line.len() / 2]).unwrap();
+    let begun = Instant::now();
+    while server.client().get("/v1/head").unwrap().expect(200)["head"] != 2 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", server.log());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_client_that_has_shut_its_side_gets_the_answer_of_a_handler() {
+    let server = Server::start();
+    for n in 0..50 {
+        let link = json!({"url": "http://example.com/", "alias": format!("l{n}")}).to_string();
+        let mut stream = server.client().into_stream();
+        stream.write_all(&append("/api/urls", &[JSON], link.as_bytes())).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        Client::from(stream).answer().unwrap().expect(201);
+    }
+}
+
+#[test]
+fn requests_behind_a_handler_wait_for_its_answer() {
+    let server = Server::start();
+    let mut client = server.client();
+    for n in 0..100 {
+        let link = json!({"url": "http://example.com/", "alias": format!("l{n}")}).to_string();
+        let create = append("/api/urls", &[JSON], link.as_bytes());
+        let behind = append("/v1/append", &[JSON], event(n).to_string().as_bytes());
+        client.send(&[create, behind].concat()).unwrap();
+        client.answer().unwrap().expect(201);
+        let appended = client.answer().unwrap();
+        assert_eq!(appended.expect(200)["first"], 2 * n + 2);
+        assert!(is_lean(&appended.headers));
+    }
 }
 
 #[test]

@@ -206,9 +206,9 @@ impl FastPath for CachedPath {
         self.answer.accepts(word)
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Conditions, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<Conditions>, Box<Problem>> {
         let if_none_match = head.headers.get("if-none-match").map(Box::from);
-        Ok(Conditions { if_none_match, min_position: head.least_position() })
+        Ok(Some(Conditions { if_none_match, min_position: head.least_position() }))
     }
 
     fn answer(

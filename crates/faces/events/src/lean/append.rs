@@ -35,10 +35,8 @@ pub(super) struct AppendPath {
     staged: Vec<Log>,
 }
 
-/// What a head asks for; `None`: something that the general stack serves.
-pub(super) struct AppendHead(Option<JsonHead>);
-
-struct JsonHead {
+/// What a head asks for.
+pub(super) struct AppendHead {
     log: LogHead,
     /// The value of `Idempotency-Key`.
     key: Option<Box<[u8]>>,
@@ -60,7 +58,7 @@ impl AppendPath {
     /// done.
     fn append(
         &mut self,
-        head: &JsonHead,
+        head: &AppendHead,
         asked: &FastRequest<'_>,
     ) -> Option<Result<StagedAppend, Box<Problem>>> {
         let host = self.host.as_ref()?;
@@ -151,7 +149,7 @@ impl FastPath for AppendPath {
         Some(Claim { role: Some(Role::Writer), log, shape })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<AppendHead, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<AppendHead>, Box<Problem>> {
         let is_json = |name| {
             let value = head.headers.get(name).unwrap_or(b"*/*");
             value == b"*/*" || value.eq_ignore_ascii_case(JSON.as_bytes())
@@ -159,7 +157,7 @@ impl FastPath for AppendPath {
         let log = LogHead::of(log_of(head.target, "/append"), head);
         let key = head.headers.get("idempotency-key").map(Box::from);
         let log = log.filter(|_| is_json("content-type") && is_json("accept"));
-        Ok(AppendHead(log.map(|log| JsonHead { log, key })))
+        Ok(log.map(|log| AppendHead { log, key }))
     }
 
     fn compares_history(&self) -> bool {
@@ -168,11 +166,11 @@ impl FastPath for AppendPath {
 
     fn answer(
         &mut self,
-        AppendHead(head): &AppendHead,
+        head: &AppendHead,
         asked: FastRequest<'_>,
         varying: &mut Varying,
     ) -> FastAnswer<StagedAppend> {
-        let staged = match head.as_ref().and_then(|head| self.append(head, &asked)) {
+        let staged = match self.append(head, &asked) {
             None => return FastAnswer::Elsewhere(elsewhere()),
             Some(Err(refused)) => return FastAnswer::Refused(refused),
             Some(Ok(staged)) => staged,
@@ -180,6 +178,7 @@ impl FastPath for AppendPath {
         match staged.state(varying) {
             TicketState::Pending => FastAnswer::Pending(staged),
             TicketState::Reply(form) => FastAnswer::Reply(form),
+            TicketState::Answered(response) => FastAnswer::Answered(response),
             TicketState::Failed(problem) => FastAnswer::Refused(problem),
         }
     }

@@ -10,8 +10,8 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_host::fast::{
-    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Shape,
-    TicketState, Varying,
+    Claim, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head, PipelineOrder,
+    Shape, TicketState, Varying,
 };
 use wellspring_host::http::work::{Cost, MAX_SHORT_BODY_BYTES, Progress, Task, short_work};
 use wellspring_host::http::{Host, JSON, NDJSON};
@@ -51,10 +51,8 @@ pub(super) struct ReadPath {
     route: ReadRoute,
 }
 
-/// What a head asks for; `None`: something that the general stack serves.
-pub(super) struct ReadHead(Option<KnownHead>);
-
-struct KnownHead {
+/// What a head asks for.
+pub(super) struct ReadHead {
     log: LogHead,
     /// The query of the URL.
     query: Option<Box<str>>,
@@ -92,7 +90,7 @@ impl ReadPath {
     /// Reads. `None`: the general stack has to do it.
     fn read(
         &self,
-        head: &KnownHead,
+        head: &ReadHead,
         asked: &FastRequest<'_>,
         varying: &mut Varying,
     ) -> Option<Result<(), Box<Problem>>> {
@@ -184,7 +182,7 @@ impl FastPath for ReadPath {
         Some(Claim { role: Some(Role::Reader), log: Some(Rc::from(log)), shape })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<ReadHead, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<ReadHead>, Box<Problem>> {
         let is = |value: &[u8], media: &str| value.eq_ignore_ascii_case(media.as_bytes());
         let is_json = head.headers.get("content-type").is_none_or(|media| is(media, JSON));
         let format = match head.headers.get("accept") {
@@ -192,15 +190,14 @@ impl FastPath for ReadPath {
             Some(accept) => FORMATS.iter().position(|(_, media)| is(accept, media)),
         };
         let known = self.split(head.target).zip(format).filter(|_| is_json);
-        let known = known.and_then(|((log, query), format)| {
+        Ok(known.and_then(|((log, query), format)| {
             let log = LogHead::of(Some(log), head)?;
-            Some(KnownHead { log, query: query.map(Box::from), format })
-        });
-        Ok(ReadHead(known))
+            Some(ReadHead { log, query: query.map(Box::from), format })
+        }))
     }
 
-    fn shows_effects(&self) -> bool {
-        true
+    fn order(&self) -> PipelineOrder {
+        PipelineOrder::Behind
     }
 
     fn compares_history(&self) -> bool {
@@ -209,11 +206,10 @@ impl FastPath for ReadPath {
 
     fn answer(
         &mut self,
-        ReadHead(head): &ReadHead,
+        head: &ReadHead,
         asked: FastRequest<'_>,
         varying: &mut Varying,
     ) -> FastAnswer<Infallible> {
-        let Some(head) = head else { return FastAnswer::Elsewhere(elsewhere()) };
         match self.read(head, &asked, varying) {
             None => FastAnswer::Elsewhere(elsewhere()),
             Some(Err(refused)) => FastAnswer::Refused(refused),

@@ -153,15 +153,15 @@ impl FastPath for Redirects {
         std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<VisitKind, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<Option<VisitKind>, Box<Problem>> {
         if head.method == "HEAD" {
-            return Ok(VisitKind::Look);
+            return Ok(Some(VisitKind::Look));
         }
         if is_fetched_ahead(&head.headers) {
-            return Ok(VisitKind::Look);
+            return Ok(Some(VisitKind::Look));
         }
         let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
-        Ok(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer })))
+        Ok(Some(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer }))))
     }
 
     fn hands_in(&self) -> bool {
@@ -262,7 +262,7 @@ mod tests {
             let headers = Headers::Parsed(&[agent]);
             let target = format!("/{code}");
             let head = Head { method: "GET", target: &target, headers };
-            let params = self.path.understand(&head).unwrap();
+            let params = self.path.understand(&head).unwrap().unwrap();
             let (word, client) = (code.as_bytes(), client.parse().ok());
             let (payer, now_us) = (&Payer::default(), self.turn_us);
             let asked = FastRequest { word, content: b"", client, payer, caller: None, now_us };
