@@ -23,10 +23,10 @@ wellspring_host::kinds! {
         "The names of topics are unique. Nothing was changed.",
         "Choose another name, or use the topic that has it.",
         "\"History\" is the name of topic 3" r#""field":"name","topic":3"#;
-    SOLD_OUT 409 "sold-out" "Not enough in stock" Retry::Same,
+    SOLD_OUT 409 "sold-out" "Not enough in stock" Retry::AfterReread,
         "The stock is smaller than the order. Nothing was ordered.",
         "Order at most the number that stock gives, or wait until more arrive.",
-        "item 17: 5 were ordered, 3 are in stock" r#""item":17,"stock":3"#;
+        "item 17: 5 were ordered, 3 are in stock" r#""field":"amount","stock":3"#;
     STOCK_TOO_LOW 409 "stock-too-low" "The stock is too low" Retry::AfterReread,
         "More was to be taken out than the stock holds, and a stock cannot be negative. Nothing was changed.",
         "Read the stock again, then take out less.",
