@@ -284,7 +284,7 @@ impl Log {
     /// [`stage_within`](Self::stage_within)); never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
         if self.sequencer.submit(append, Basis::default(), done) != Staged::Answered {
-            self.sequencer.wake();
+            self.sequencer.commit_elsewhere();
         }
     }
 
@@ -314,11 +314,11 @@ impl Log {
         self.sequencer.submit_within(append, Basis::default(), work, done)
     }
 
-    /// Commits what is staged: on this thread, waiting for the device, or on the journal's.
+    /// Commits what is staged: on this thread, waiting for the device, or on another one.
     pub fn commit(&self, on: CommitOn) {
         match on {
             CommitOn::ThisThread => self.sequencer.commit_inline(),
-            CommitOn::JournalThread => self.sequencer.wake(),
+            CommitOn::JournalThread => self.sequencer.commit_elsewhere(),
         }
     }
 
@@ -552,6 +552,7 @@ impl Log {
 pub enum CommitOn {
     /// On the calling thread: fastest for a single client, but the thread waits for the device.
     ThisThread,
-    /// On the journal's thread: the caller continues at once.
+    /// Without waiting for the device: on the journal's thread, or on this one if the engine of a
+    /// shared log settles it.
     JournalThread,
 }

@@ -63,6 +63,10 @@ impl SharedLog for PostgresLog {
         self.state.next(waker)
     }
 
+    fn lends_threads(&self) -> bool {
+        true
+    }
+
     fn fetch(
         &mut self,
         after: Place,

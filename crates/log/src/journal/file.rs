@@ -78,6 +78,7 @@ impl Journal for FileJournal {
         JournalLimits {
             batch_bytes: BATCH_BYTES,
             settles_at_once: true,
+            lends_threads: false,
             close_patience: UNTIL_SETTLED,
         }
     }

@@ -70,6 +70,8 @@ pub(crate) struct JournalLimits {
     pub(crate) batch_bytes: usize,
     /// Whether a batch is settled once offered, without waiting for others.
     pub(crate) settles_at_once: bool,
+    /// Whether the thread that wakes the journal may work for it.
+    pub(crate) lends_threads: bool,
     /// How long a closed log waits for what it has offered.
     pub(crate) close_patience: Duration,
 }

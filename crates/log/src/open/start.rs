@@ -86,6 +86,7 @@ pub(super) fn start(
         refused_bytes: 0,
         room_again_us: 0,
         look_for_damage_us: 0,
+        thread_due_us: u64::MAX,
     };
     let feed = Feed::at(scanned.next - 1);
     let counters = Arc::new(Counters::new(barriers_us, recorded_at_us));
@@ -142,6 +143,9 @@ pub(super) fn start(
 
 /// Starts the thread that commits when no caller does.
 fn start_journal(sequencer: &Arc<Sequencer>) -> Result<JoinHandle<()>, OpenError> {
+    if sequencer.limits.lends_threads {
+        sequencer.journal_waker.commits_on_wake(Arc::downgrade(sequencer));
+    }
     let running = Arc::clone(sequencer);
     let thread = threads::spawn("wellspring-journal", move || running.run())
         .map_err(io_error("starting the journal's thread"))?;

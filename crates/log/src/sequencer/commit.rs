@@ -24,10 +24,6 @@ const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
 const KEEP_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Maximum sleep of a closing log that waits for its offers.
 const WHILE_CLOSING: Duration = Duration::from_millis(1);
-/// Maximum number of steps of a client's own thread with a shared log before it leaves them to the
-/// journal's thread.
-const INLINE_STEPS: usize = 64;
-
 /// The journal and its state. The thread that holds its lock commits.
 pub(crate) struct Committer {
     pub(crate) journal: Box<dyn Journal>,
@@ -44,6 +40,8 @@ pub(crate) struct Committer {
     pub(crate) room_again_us: u64,
     /// When to check for damage of a copy again.
     pub(crate) look_for_damage_us: u64,
+    /// When the journal's thread will look at the journal again, whatever arrives.
+    pub(crate) thread_due_us: u64,
 }
 
 /// The result of [`Sequencer::commit_one`].
@@ -56,14 +54,6 @@ pub(super) enum Progress {
     Stalled,
 }
 
-/// What a client's own thread leaves to the journal's thread.
-enum RemainingWork {
-    /// Nothing until an arrival, which wakes it.
-    ToArrive,
-    /// More work, immediately or later.
-    ToDo,
-}
-
 /// Waiters and the outcome of their batch.
 pub(super) struct Answer {
     pub(super) waiters: Vec<Waiter>,
@@ -73,6 +63,12 @@ pub(super) struct Answer {
 impl Committer {
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         self.journal.has_room(bytes as u64)
+    }
+
+    /// When the journal's next task is due.
+    pub(super) fn due_us(&mut self, now_us: u64) -> u64 {
+        let due_in = self.journal.due_in();
+        due_in.map_or(u64::MAX, |due_in| now_us.saturating_add(due_in.as_micros() as u64))
     }
 }
 
@@ -85,62 +81,6 @@ impl Sequencer {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
-    }
-
-    /// Commits what is staged on this thread, unless another thread is committing. What gathers
-    /// meanwhile is left to the journal's thread.
-    pub(crate) fn commit_inline(&self) {
-        let Some(mut committer) = self.try_committer() else {
-            // The holder may have checked the queue for the last time already.
-            self.wake();
-            return;
-        };
-        let barrier_was_due = committer.journal.unsynced();
-        let answers = if self.limits.settles_at_once {
-            match self.commit_one(&mut committer) {
-                Progress::Done(answers) => answers,
-                Progress::Nothing | Progress::Stalled => Vec::new(),
-            }
-        } else {
-            self.poll_inline(&mut committer)
-        };
-        // A delayed barrier that no request waits for is left to the journal's thread.
-        let begins_interval = !barrier_was_due && committer.journal.unsynced();
-        drop(committer);
-        self.tell(answers);
-        if begins_interval || !lock(&self.staging).queue.is_empty() {
-            self.wake();
-        }
-    }
-
-    /// Sends what is staged and processes arrivals as long as there are any; later ones are left to
-    /// the journal's thread. A panic closes the log: waiters are notified.
-    fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
-        let mut answers = Vec::new();
-        let polled = catch_unwind(AssertUnwindSafe(|| self.poll_steps(committer, &mut answers)));
-        if polled.is_err() {
-            self.break_down("the journal panicked");
-            answers.extend(self.drop_staged("the journal panicked"));
-        }
-        if !matches!(polled, Ok(RemainingWork::ToArrive)) {
-            self.wake();
-        }
-        self.journal_waker.end_polling();
-        answers
-    }
-
-    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> RemainingWork {
-        for _ in 0..INLINE_STEPS {
-            // This poll sees everything that caused an earlier wake, such as the offer's own
-            // arrival.
-            self.journal_waker.begin_polling();
-            match self.commit_one(committer) {
-                Progress::Done(more) => answers.extend(more),
-                Progress::Nothing => return RemainingWork::ToArrive,
-                Progress::Stalled => return RemainingWork::ToDo,
-            }
-        }
-        RemainingWork::ToDo
     }
 
     /// The main loop of the journal's thread. A panic in it closes the log: waiters are notified.
@@ -175,7 +115,10 @@ impl Sequencer {
             let mut committer = lock(&self.committer);
             let due_in = self.due_in(&mut committer);
             let progress = self.commit_one(&mut committer);
-            let journal_in = committer.journal.due_in();
+            let now_us = self.clock().monotonic_us();
+            committer.thread_due_us = committer.due_us(now_us);
+            let journal_in = (committer.thread_due_us != u64::MAX)
+                .then(|| Duration::from_micros(committer.thread_due_us - now_us));
             drop(committer);
             if !matches!(progress, Progress::Done(_)) {
                 self.wake_owed();
@@ -208,7 +151,7 @@ impl Sequencer {
     }
 
     /// Whether the log is closing, or is a detached copy, which must not go on to lead.
-    fn is_ending(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
             || !self.limits.settles_at_once && self.closed_reason().is_some()
     }
@@ -451,7 +394,8 @@ impl Sequencer {
         committer.segment_end = batch.end();
     }
 
-    /// Sends answers. Called without locks, because completions run arbitrary code.
+    /// Wakes readers, then sends answers: a completion may take long, and what is durable is seen
+    /// all the same. Called without locks, because completions run arbitrary code.
     pub(super) fn tell(&self, answers: Vec<Answer>) {
         self.feed.wake_passed();
         self.wake_owed();

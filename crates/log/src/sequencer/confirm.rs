@@ -20,7 +20,7 @@ impl Sequencer {
             return Ok(self.feed.head());
         }
         let round = confirmations.join();
-        self.wake();
+        self.commit_elsewhere();
         let end = round.answer().await?;
         let unreachable =
             |refused: TooManyWaiters| NotConfirmed::Unreachable { reason: refused.to_string() };

@@ -32,6 +32,7 @@ mod condition;
 mod confirm;
 mod fenced;
 mod gather;
+mod inline;
 pub(crate) mod judge;
 mod mend;
 mod merge;

@@ -1,9 +1,11 @@
 //! Wakes the journal's thread, unless another thread holds the journal and will check anyway: if an
-//! arrival settles a batch while its own client polls for it, no other thread is needed.
+//! arrival settles a batch while its own client polls for it, no other thread is needed. If the
+//! engine lends its threads, the waking one takes the arrival itself.
 
+use super::Sequencer;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
@@ -24,6 +26,8 @@ pub(crate) struct JournalWaker {
 struct Inner {
     state: AtomicU8,
     thread: OnceLock<Thread>,
+    /// Set if the engine lends its threads.
+    sequencer: OnceLock<Weak<Sequencer>>,
 }
 
 impl Wake for Inner {
@@ -34,8 +38,12 @@ impl Wake for Inner {
     fn wake_by_ref(self: &Arc<Self>) {
         let missed =
             self.state.fetch_update(SeqCst, SeqCst, |state| (state != IDLE).then_some(MISSED));
-        if missed.is_err() {
-            self.unpark();
+        if missed.is_ok() {
+            return;
+        }
+        match self.sequencer.get().and_then(Weak::upgrade) {
+            Some(sequencer) => sequencer.commit_inline(),
+            None => self.unpark(),
         }
     }
 }
@@ -50,7 +58,11 @@ impl Inner {
 
 impl JournalWaker {
     pub(crate) fn new() -> JournalWaker {
-        let inner = Arc::new(Inner { state: AtomicU8::new(IDLE), thread: OnceLock::new() });
+        let inner = Arc::new(Inner {
+            state: AtomicU8::new(IDLE),
+            thread: OnceLock::new(),
+            sequencer: OnceLock::new(),
+        });
         let waker = Waker::from(Arc::clone(&inner));
         JournalWaker { inner, waker }
     }
@@ -58,6 +70,11 @@ impl JournalWaker {
     /// Sets the thread; called once.
     pub(crate) fn unparks(&self, thread: Thread) {
         let _ = self.inner.thread.set(thread);
+    }
+
+    /// Has the waking thread commit; called once, before the journal is polled.
+    pub(crate) fn commits_on_wake(&self, sequencer: Weak<Sequencer>) {
+        let _ = self.inner.sequencer.set(sequencer);
     }
 
     /// The waker for a journal.

@@ -253,6 +253,12 @@ pub trait SharedLog: Send + 'static {
     /// [`SharedLogError`].
     fn first_kept(&mut self) -> Result<Place, SharedLogError>;
 
+    /// Whether wakers of [`next`](Self::next) may work for the log on the waking thread: take what
+    /// has arrived, write it and answer requests. That thread must hold no lock of the engine then.
+    fn lends_threads(&self) -> bool {
+        false
+    }
+
     /// The leader, if the engine elects; `None` if claims alone decide.
     fn engine_leader(&self) -> Option<EngineLeader> {
         None

@@ -281,6 +281,7 @@ impl Journal for SharedJournal {
         JournalLimits {
             batch_bytes: body_bytes.clamp(SMALLEST_BATCH_BYTES, BATCH_BYTES),
             settles_at_once: false,
+            lends_threads: self.engine.lends_threads(),
             close_patience: self.options.lead_timeout,
         }
     }

@@ -1,6 +1,7 @@
 //! A node's connection to a simulated shared log.
 
 use super::Shared;
+use super::world::Mode;
 use crate::shared::{
     Arrival, AskId, EngineLeader, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
 };
@@ -122,6 +123,10 @@ impl SharedLog for SimulatedNode {
             }
         }
         Ok(taken?.unwrap_or(Arrival::Nothing))
+    }
+
+    fn lends_threads(&self) -> bool {
+        matches!(self.shared.world().mode, Mode::Faulty(_))
     }
 
     fn fetch(
