@@ -7,7 +7,7 @@ use crate::shared::NodeShared;
 use crate::state::{Delivery, gone};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, Row};
 use wellspring_log::shared::{Place, PlacedEntry, SharedLogError};
 
 /// Pause between reads while other nodes write.
@@ -16,18 +16,20 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// Approximate amount read per log and query; always at least one entry.
 const LOOK_BYTES: i64 = 4 << 20;
+/// Maximum number of entries read per log and query.
+pub(crate) const LOOK_ENTRIES: usize = 1_000;
 
 /// Reads until the connection fails.
 pub(crate) async fn read(node: &NodeShared, session: &Session) -> Error {
     let mut pause = SHORTEST_PAUSE;
     loop {
         match look(node, session).await {
-            // There may be more.
-            Ok(Delivery::Delivered) => {
+            Ok(ReadAmount::More) => {
                 pause = SHORTEST_PAUSE;
                 continue;
             }
-            Ok(Delivery::Nothing) => {}
+            Ok(ReadAmount::All) => pause = SHORTEST_PAUSE,
+            Ok(ReadAmount::Nothing) => {}
             Err(error) => return error,
         }
         tokio::select! {
@@ -37,27 +39,46 @@ pub(crate) async fn read(node: &NodeShared, session: &Session) -> Error {
     }
 }
 
-async fn look(node: &NodeShared, session: &Session) -> Result<Delivery, Error> {
+/// The result of a read.
+enum ReadAmount {
+    Nothing,
+    /// Entries, and no more at that moment. Reading again at once would find a busy leader's next
+    /// entry, and another, at the price of a query for each.
+    All,
+    /// As much as a query returns.
+    More,
+}
+
+async fn look(node: &NodeShared, session: &Session) -> Result<ReadAmount, Error> {
     let logs = node.logs();
     let logs: Vec<_> =
         logs.iter().filter_map(|log| Some((log, log.reads_after()?.0 as i64))).collect();
     if logs.is_empty() {
-        return Ok(Delivery::Nothing);
+        return Ok(ReadAmount::Nothing);
     }
     let names: Vec<&str> = logs.iter().map(|(log, _)| log.name.as_str()).collect();
     let after: Vec<i64> = logs.iter().map(|(_, after)| *after).collect();
     let rows =
         session.reader.query(&session.reading.entries, &[&names, &after, &LOOK_BYTES]).await?;
-    let mut delivery = Delivery::Nothing;
-    for row in rows {
-        let at = row.get::<_, i64>(0) as usize - 1;
-        let place = Place(row.get::<_, i64>(1) as u64);
-        let entry: Arc<[u8]> = row.get::<_, &[u8]>(2).into();
-        if logs[at].0.read(place, entry) == Delivery::Delivered {
-            delivery = Delivery::Delivered;
+    // All of a log at once: each delivery wakes its reader.
+    let mut found = vec![Vec::new(); logs.len()];
+    for row in &rows {
+        found[row.get::<_, i64>(0) as usize - 1].push(placed(row));
+    }
+    let mut result = ReadAmount::Nothing;
+    for ((log, _), entries) in logs.iter().zip(found) {
+        let bytes: usize = entries.iter().map(|(_, entry)| entry.len()).sum();
+        let is_full = entries.len() >= LOOK_ENTRIES || bytes as i64 >= LOOK_BYTES;
+        if !entries.is_empty() && log.read(entries) == Delivery::Delivered {
+            let is_more = is_full || matches!(result, ReadAmount::More);
+            result = if is_more { ReadAmount::More } else { ReadAmount::All };
         }
     }
-    Ok(delivery)
+    Ok(result)
+}
+
+fn placed(row: &Row) -> PlacedEntry {
+    (Place(row.get::<_, i64>(1) as u64), Arc::from(row.get::<_, &[u8]>(2)))
 }
 
 /// Entries after a place, independent of those being delivered.
@@ -75,10 +96,7 @@ pub(crate) async fn fetch(
         .query(&session.reading.entries, &[&&names[..], &&places[..], &most])
         .await
         .map_err(|error| SharedLogError::Unavailable { reason: describe(&error) })?;
-    let entry = |row: tokio_postgres::Row| {
-        (Place(row.get::<_, i64>(1) as u64), Arc::from(row.get::<_, &[u8]>(2)))
-    };
-    let entries: Vec<PlacedEntry> = rows.into_iter().map(entry).collect();
+    let entries: Vec<PlacedEntry> = rows.iter().map(placed).collect();
     match entries.first() {
         Some((first, _)) if first.0 != after.0 + 1 => {
             Err(SharedLogError::Unusable { reason: gone(after, *first) })

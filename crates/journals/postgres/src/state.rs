@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use wellspring_log::shared::entry::ENTRY_HEADER_BYTES;
-use wellspring_log::shared::{Arrival, AskId, OfferId, OfferOutcome, Place, SharedLogError};
+use wellspring_log::shared::{
+    Arrival, AskId, OfferId, OfferOutcome, Place, PlacedEntry, SharedLogError,
+};
 
 /// Reading a log pauses while its reader has this many bytes to fetch.
 const MOST_WAITING_BYTES: usize = 32 << 20;
@@ -225,19 +227,22 @@ impl LogState {
         })
     }
 
-    /// Processes an entry that was read.
-    pub(crate) fn read(&self, place: Place, entry: Arc<[u8]>) -> Delivery {
-        self.tell(|inner| match inner.queued {
-            _ if inner.closed || inner.unusable.is_some() => Delivery::Nothing,
-            Some(queued) if place.0 == queued.0 + 1 => {
-                inner.deliver(place, entry);
-                Delivery::Delivered
+    /// Processes entries that were read, in order.
+    pub(crate) fn read(&self, entries: Vec<PlacedEntry>) -> Delivery {
+        self.tell(|inner| {
+            let mut delivery = Delivery::Nothing;
+            for (place, entry) in entries {
+                match inner.queued {
+                    _ if inner.closed || inner.unusable.is_some() => break,
+                    Some(queued) if place.0 == queued.0 + 1 => {
+                        inner.deliver(place, entry);
+                        delivery = Delivery::Delivered;
+                    }
+                    Some(queued) if place > queued => inner.unusable = Some(gone(queued, place)),
+                    _ => {}
+                }
             }
-            Some(queued) if place > queued => {
-                inner.unusable = Some(gone(queued, place));
-                Delivery::Nothing
-            }
-            _ => Delivery::Nothing,
+            delivery
         })
     }
 
@@ -379,9 +384,7 @@ mod tests {
         let log = LogState::new("l", Rows::Off, None);
         log.follow(Place(0));
         ask(&log);
-        for place in 1..=3 {
-            log.read(Place(place), entry());
-        }
+        log.read((1..=3).map(|place| (Place(place), entry())).collect());
         assert_eq!(log.answered(Some(Place(1))), Delivery::Nothing);
         for place in 1..=3 {
             assert!(matches!(next(&log), Ok(Arrival::Entry { place: p, .. }) if p == Place(place)));
@@ -394,8 +397,7 @@ mod tests {
     fn an_end_before_what_was_read_when_it_was_asked_for_is_another_past() {
         let log = LogState::new("l", Rows::Off, None);
         log.follow(Place(0));
-        log.read(Place(1), entry());
-        log.read(Place(2), entry());
+        log.read(vec![(Place(1), entry()), (Place(2), entry())]);
         ask(&log);
         log.answered(Some(Place(1)));
         assert!(matches!(next(&log), Ok(Arrival::Entry { .. })));
