@@ -12,14 +12,20 @@
 //! the node fills them in from the cursor on. `ws_event` thus always contains exactly the valid
 //! events up to the cursor.
 
+use bytes::BytesMut;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
 use wellspring_log::RecordView;
 use wellspring_log::shared::Place;
 use wellspring_log::shared::entry::{ClusterId, EntryFault};
 use wellspring_log::shared::rule::{AcceptedBatch, EntryEffect, Rule};
 use wellspring_types::DataKind;
+
+/// Number of columns of `ws_event`.
+const COLUMNS: i32 = 9;
+/// The moment from which PostgreSQL counts, in Unix time.
+const EPOCH_US: i64 = 946_684_800_000_000;
 
 /// The rule's state at a place without an incomplete batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +47,13 @@ pub(crate) struct RowsState {
     cursor: Cursor,
 }
 
-/// Events as columns of `ws_event`.
-#[derive(Debug, Default)]
-pub(crate) struct EventColumns {
-    pub(crate) positions: Vec<i64>,
-    recorded_at_us: Vec<i64>,
-    types: Vec<String>,
-    tags: Vec<String>,
-    ids: Vec<Option<String>>,
-    metadata: Vec<String>,
-    data: Vec<Option<String>>,
-    data_bytes: Vec<Option<Vec<u8>>>,
+/// Events as one parameter of the type `ws_event[]`, in PostgreSQL's binary format: the server
+/// makes rows of it without parsing text.
+#[derive(Debug)]
+pub(crate) struct EventRecords<'a> {
+    log: &'a str,
+    count: i32,
+    bytes: Vec<u8>,
 }
 
 impl RowsState {
@@ -96,7 +98,11 @@ impl RowsState {
     }
 }
 
-impl EventColumns {
+impl<'a> EventRecords<'a> {
+    pub(crate) fn of_log(log: &'a str) -> EventRecords<'a> {
+        EventRecords { log, count: 0, bytes: Vec::new() }
+    }
+
     /// Adds the events of a valid batch. Unreadable ones are omitted: then the log itself is
     /// damaged, which its readers detect.
     pub(crate) fn add(&mut self, accepted: &AcceptedBatch) {
@@ -118,64 +124,110 @@ impl EventColumns {
         }
     }
 
+    /// A row: its columns in the order of the table, each with its type and length.
     fn push(&mut self, record: &RecordView<'_>) {
-        self.positions.push(record.position() as i64);
-        self.recorded_at_us.push(record.recorded_at_us() as i64);
-        self.types.push(without_nul(record.event_type()));
-        let mut tags = String::from("{");
-        for (at, tag) in record.tags().enumerate() {
-            tags.push_str(if at == 0 { "\"" } else { ",\"" });
-            for c in without_nul(tag).chars() {
-                if matches!(c, '"' | '\\') {
-                    tags.push('\\');
-                }
-                tags.push(c);
-            }
-            tags.push('"');
-        }
-        tags.push('}');
-        self.tags.push(tags);
-        self.ids.push(record.id().map(|id| {
-            id.0.iter().fold(String::with_capacity(32), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
-        }));
-        let mut metadata = String::from("{");
-        for (at, (key, value)) in record.metadata().enumerate() {
-            metadata.push_str(if at == 0 { "" } else { "," });
-            quote(key, &mut metadata);
-            metadata.push(':');
-            quote(value, &mut metadata);
-        }
-        metadata.push('}');
-        self.metadata.push(metadata);
+        self.count += 1;
+        let recorded_at = record.recorded_at_us() as i64 - EPOCH_US;
+        let id = record.id();
         // JSON as text, because objections of a server's own parser must not stop the log.
         let text = (record.kind() == DataKind::Json && !record.data().contains(&0))
             .then(|| std::str::from_utf8(record.data()).ok())
             .flatten();
-        self.data.push(text.map(str::to_owned));
-        self.data_bytes.push(text.is_none().then(|| record.data().to_vec()));
-    }
-
-    /// As parameters, in the order of the statements.
-    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 8] {
-        [
-            &self.positions,
-            &self.recorded_at_us,
-            &self.types,
-            &self.tags,
-            &self.ids,
-            &self.metadata,
-            &self.data,
-            &self.data_bytes,
-        ]
+        let (log, position) = (self.log, record.position() as i64);
+        sized(&mut self.bytes, |row| {
+            row.extend(COLUMNS.to_be_bytes());
+            column(row, &Type::TEXT, |out| out.extend(log.as_bytes()));
+            column(row, &Type::INT8, |out| out.extend(position.to_be_bytes()));
+            column(row, &Type::TIMESTAMPTZ, |out| out.extend(recorded_at.to_be_bytes()));
+            column(row, &Type::TEXT, |out| push_text(out, record.event_type()));
+            column(row, &Type::TEXT_ARRAY, |out| push_tags(out, record));
+            match id {
+                Some(id) => column(row, &Type::UUID, |out| out.extend(id.0)),
+                None => null(row, &Type::UUID),
+            }
+            column(row, &Type::JSONB, |out| push_metadata(out, record));
+            match text {
+                Some(text) => column(row, &Type::TEXT, |out| out.extend(text.as_bytes())),
+                None => null(row, &Type::TEXT),
+            }
+            match text {
+                None => column(row, &Type::BYTEA, |out| out.extend(record.data())),
+                Some(_) => null(row, &Type::BYTEA),
+            }
+        });
     }
 }
 
+impl ToSql for EventRecords<'_> {
+    fn to_sql(
+        &self,
+        of: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        let Kind::Array(row) = of.kind() else { return Err("not an array of rows".into()) };
+        push_array(out, row, self.count);
+        out.extend_from_slice(&self.bytes);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(of: &Type) -> bool {
+        matches!(of.kind(), Kind::Array(row) if matches!(row.kind(), Kind::Composite(_)))
+    }
+
+    to_sql_checked!();
+}
+
+/// The header of an array without nulls.
+fn push_array(out: &mut impl Extend<u8>, of: &Type, count: i32) {
+    let dimensions = i32::from(count > 0);
+    let header = [dimensions, 0, of.oid() as i32, count, 1];
+    let words = if count > 0 { &header[..] } else { &header[..3] };
+    out.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+}
+
+/// What `content` adds, after its length in bytes.
+fn sized(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend([0; 4]);
+    content(out);
+    let length = (out.len() - at - 4) as i32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn column(row: &mut Vec<u8>, of: &Type, content: impl FnOnce(&mut Vec<u8>)) {
+    row.extend(of.oid().to_be_bytes());
+    sized(row, content);
+}
+
+fn null(row: &mut Vec<u8>, of: &Type) {
+    row.extend(of.oid().to_be_bytes());
+    row.extend((-1_i32).to_be_bytes());
+}
+
+fn push_tags(out: &mut Vec<u8>, record: &RecordView<'_>) {
+    push_array(out, &Type::TEXT, record.tags().count() as i32);
+    for tag in record.tags() {
+        sized(out, |out| push_text(out, tag));
+    }
+}
+
+fn push_metadata(out: &mut Vec<u8>, record: &RecordView<'_>) {
+    let mut metadata = String::from("{");
+    for (at, (key, value)) in record.metadata().enumerate() {
+        metadata.push_str(if at == 0 { "" } else { "," });
+        quote(key, &mut metadata);
+        metadata.push(':');
+        quote(value, &mut metadata);
+    }
+    metadata.push('}');
+    // The version of the binary format.
+    out.push(1);
+    out.extend(metadata.as_bytes());
+}
+
 /// PostgreSQL texts cannot contain U+0000.
-fn without_nul(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.replace('\0', "\u{fffd}").as_bytes());
 }
 
 fn quote(text: &str, json: &mut String) {

@@ -4,7 +4,7 @@
 
 use crate::fault::describe;
 use crate::read;
-use crate::rows::{EventColumns, RowsState};
+use crate::rows::{EventRecords, RowsState};
 use crate::session::{Session, Writer};
 use crate::shared::{Command, NodeShared};
 use crate::state::{Delivery, Job, LogState, Offer, Rows, RowsJoin};
@@ -156,7 +156,7 @@ async fn place(
     offer: Offer,
     rows: Option<Box<RowsState>>,
 ) -> Option<Next> {
-    let rows = rows.and_then(|rows| WithRows::of(rows, &offer));
+    let rows = rows.and_then(|rows| WithRows::of(&log.name, rows, &offer));
     let warned = session.warnings();
     let sent = send_offer(session, &log, &offer, rows.as_ref()).await;
     match sent {
@@ -192,23 +192,23 @@ async fn place(
 }
 
 /// The rows of an offer, and the rule's state after it.
-struct WithRows {
+struct WithRows<'a> {
     behind: Box<RowsState>,
     from: i64,
-    columns: EventColumns,
+    records: EventRecords<'a>,
 }
 
-impl WithRows {
+impl<'a> WithRows<'a> {
     /// `None` if the entry cannot be read: it is placed anyway, and its readers find out.
-    fn of(mut rows: Box<RowsState>, offer: &Offer) -> Option<WithRows> {
+    fn of(log: &'a str, mut rows: Box<RowsState>, offer: &Offer) -> Option<WithRows<'a>> {
         let from = rows.cursor().place.0 as i64;
         let place = Place(offer.after.0 + 1);
         let accepted = rows.judge(place, Arc::clone(&offer.entry)).ok()?;
-        let mut columns = EventColumns::default();
+        let mut records = EventRecords::of_log(log);
         if let Some(accepted) = accepted {
-            columns.add(&accepted);
+            records.add(&accepted);
         }
-        Some(WithRows { behind: rows, from, columns })
+        Some(WithRows { behind: rows, from, records })
     }
 }
 
@@ -217,7 +217,7 @@ async fn send_offer(
     session: &Session,
     log: &LogState,
     offer: &Offer,
-    rows: Option<&WithRows>,
+    rows: Option<&WithRows<'_>>,
 ) -> Result<Option<bool>, Error> {
     let writer = session.writer();
     begin(&writer, log).await?;
@@ -225,10 +225,10 @@ async fn send_offer(
     let Writer { client, statements, .. } = &*writer;
     let row = match rows {
         None => client.query_opt(&statements.offer, &[&log.name, &after, &entry]).await?,
-        Some(WithRows { behind, from, columns }) => {
+        Some(WithRows { behind, from, records }) => {
             let to = behind.cursor();
             let place = to.place.0 as i64;
-            let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![
+            let parameters: [&(dyn ToSql + Sync); 10] = [
                 &log.name,
                 &after,
                 &entry,
@@ -238,8 +238,8 @@ async fn send_offer(
                 &to.head,
                 &to.chain,
                 &to.cluster,
+                records,
             ];
-            parameters.extend(columns.parameters());
             client.query_opt(&statements.offer_with_rows, &parameters).await?
         }
     };
@@ -326,15 +326,15 @@ async fn fill(session: &Session, log: &LogState) -> Result<(), NotFilled> {
                 continue;
             }
             let from = state.cursor().place;
-            let mut columns = EventColumns::default();
+            let mut records = EventRecords::of_log(&log.name);
             for (place, entry) in fetched {
                 let accepted = state.judge(place, entry).map_err(NotFilled::Unreadable)?;
                 if let Some(accepted) = accepted {
-                    columns.add(&accepted);
+                    records.add(&accepted);
                 }
             }
             let moved = state.cursor().place > from;
-            if moved && !add_rows(session, log, from, &state, &columns).await? {
+            if moved && !add_rows(session, log, from, &state, &records).await? {
                 // Another node has moved the cursor.
                 continue 'again;
             }
@@ -348,13 +348,12 @@ async fn add_rows(
     log: &LogState,
     from: Place,
     state: &RowsState,
-    columns: &EventColumns,
+    records: &EventRecords<'_>,
 ) -> Result<bool, Error> {
     let to = state.cursor();
     let (from, place) = (from.0 as i64, to.place.0 as i64);
-    let mut parameters: Vec<&(dyn ToSql + Sync)> =
-        vec![&log.name, &from, &place, &to.epoch, &to.head, &to.chain, &to.cluster];
-    parameters.extend(columns.parameters());
+    let parameters: [&(dyn ToSql + Sync); 8] =
+        [&log.name, &from, &place, &to.epoch, &to.head, &to.chain, &to.cluster, records];
     let writer = session.writer();
     let row = writer.client.query_one(&writer.statements.add_rows, &parameters).await?;
     Ok(row.get::<_, i64>(0) == 1)

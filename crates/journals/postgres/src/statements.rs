@@ -1,5 +1,6 @@
 //! The SQL, and the statements that a connection has prepared.
 
+use crate::read::LOOK_ENTRIES;
 use tokio_postgres::{Client, Error, Statement};
 
 /// The settings of each session. Waiting for a commit has no timeout: a cancelled wait leaves a
@@ -13,17 +14,6 @@ SET DateStyle = ISO; SET TimeZone = 'UTC';
 SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') IN ('off', 'local');
 ";
-
-/// Columns of `ws_event` as arrays, from the parameter `$from` on.
-fn event_arrays(from: usize) -> String {
-    let types = ["bigint", "bigint", "text", "text", "text", "text", "text", "bytea"];
-    let arrays = types.iter().enumerate().map(|(at, of)| format!("${}::{of}[]", from + at));
-    arrays.collect::<Vec<_>>().join(", ")
-}
-
-const EVENT_COLUMNS: &str = "v.position, timestamptz 'epoch' + v.recorded_at * interval '1 microsecond', \
-     v.type, v.tags::text[], v.id::uuid, v.metadata::jsonb, v.data, v.data_bytes";
-const EVENT_NAMES: &str = "v(position, recorded_at, type, tags, id, metadata, data, data_bytes)";
 
 /// Moves the cursor of the rows in `ws_end`, if it is where this node expects it. `$from`: the
 /// expected place, the new place, then the rule's state there.
@@ -64,18 +54,17 @@ impl WriteStatements {
             "WITH e AS (UPDATE {end} SET place = place + 1 WHERE log = $1 AND place = $2 RETURNING place) \
              INSERT INTO {entry} SELECT $1, e.place, $3 FROM e RETURNING true"
         );
-        let (cursor_4, arrays_10) = (cursor(4), event_arrays(10));
+        let cursor_4 = cursor(4);
         let offer_with_rows = format!(
             "WITH e AS (UPDATE {end} SET place = place + 1, {cursor_4} WHERE log = $1 AND place = $2 \
                  RETURNING place, rows_place = $5 AS counted), \
-             r AS (INSERT INTO {event} SELECT $1, {EVENT_COLUMNS} \
-                 FROM e, unnest({arrays_10}) AS {EVENT_NAMES} WHERE e.counted) \
+             r AS (INSERT INTO {event} SELECT v.* FROM e, unnest($10::{event}[]) v WHERE e.counted) \
              INSERT INTO {entry} SELECT $1, e.place, $3 FROM e RETURNING (SELECT counted FROM e)"
         );
-        let (cursor_2, arrays_8) = (cursor(2), event_arrays(8));
+        let cursor_2 = cursor(2);
         let add_rows = format!(
             "WITH e AS (UPDATE {end} SET {cursor_2} WHERE log = $1 AND rows_place = $2 RETURNING true), \
-             r AS (INSERT INTO {event} SELECT $1, {EVENT_COLUMNS} FROM e, unnest({arrays_8}) AS {EVENT_NAMES}) \
+             r AS (INSERT INTO {event} SELECT v.* FROM e, unnest($8::{event}[]) v) \
              SELECT count(*) FROM e"
         );
         // A transaction that writes to the WAL, so that only a primary that can commit answers: a
@@ -115,7 +104,7 @@ impl ReadStatements {
                      SELECT a.place, a.entry, sum(octet_length(a.entry)) OVER (ORDER BY a.place) \
                          - octet_length(a.entry) AS before \
                      FROM (SELECT place, entry FROM {entry} WHERE log = w.log AND place > w.after \
-                           ORDER BY place LIMIT 1000) a) b \
+                           ORDER BY place LIMIT {LOOK_ENTRIES}) a) b \
                  WHERE b.before < $3) e \
              ORDER BY w.i, e.place"
         );
