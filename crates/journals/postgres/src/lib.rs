@@ -41,9 +41,11 @@
 //! the next, if it is still there, and adds the entry. The end row stays locked until the commit,
 //! so places become visible in order and without gaps. If one row is added, the entry has been
 //! placed; if none, another entry has that place and this one never will. If the connection is lost
-//! meanwhile, the outcome is unknown until the entry is read or offered again. The node that placed
-//! an entry takes it from memory; the others read every 5 to 50 ms. To determine the end, a node
-//! *writes* the end row unchanged: only a primary that can commit answers.
+//! meanwhile, the outcome is unknown until the entry is read or offered again. An offer may follow
+//! another that is on the way, over the same connection: it is placed behind that one or nowhere.
+//! The node that placed an entry takes it from memory; the others read every 5 to 50 ms. To
+//! determine the end, a node *writes* the end row unchanged: only a primary that can commit
+//! answers.
 //!
 //! # What "durable" means
 //!
@@ -100,9 +102,9 @@
 //!
 //! # Limits
 //!
-//! An entry has at most 8 MiB; larger batches are sent in parts. A log has at most one unsettled
-//! offer. Offers of all logs share four connections, the least busy one takes the next: commits
-//! that hang on all four block every log of the node.
+//! An entry has at most 8 MiB; larger batches are sent in parts. A log has at most four unsettled
+//! offers, or two if the server is near. Offers of all logs share four connections, the least busy
+//! one takes the next: commits that hang on all four block every log of the node.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,7 @@ use crate::options::{ConnectOptions, EventRows};
 use crate::report::DurabilityReport;
 use crate::session;
 use crate::shared::{Command, Connection, NodeShared, NodeStatus, lock};
-use crate::state::{LogState, Rows};
+use crate::state::{LogState, MOST_ON_THE_WAY, Rows};
 use crate::tls::MakeRustls;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -21,6 +21,9 @@ const ENTRY_BYTES: usize = 8 << 20;
 const LEAD_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 /// The same as a number of round trips, if that is more.
 const LEAD_TIMEOUT_ROUND_TRIPS: u32 = 50;
+/// The round trip from which a server has more than two offers of a log on the way: larger batches
+/// are worth more to a near one.
+const FAR: Duration = Duration::from_micros(500);
 
 /// A node's connection to its server. Clones share it; it ends with the last of them and of its
 /// logs.
@@ -137,7 +140,7 @@ fn first_connected(
 ) -> NodeShared {
     let limits = SharedLimits {
         entry_bytes: ENTRY_BYTES,
-        window: 1,
+        window: if first.round_trip < FAR { 2 } else { MOST_ON_THE_WAY },
         lead_timeout_min: LEAD_TIMEOUT_MIN.max(first.round_trip * LEAD_TIMEOUT_ROUND_TRIPS),
     };
     let status = NodeStatus {

@@ -5,6 +5,7 @@ use crate::rows::{Cursor, RowsState};
 use crate::session::Session;
 use crate::shared::NodeShared;
 use crate::state::{Delivery, gone};
+use crate::statements::LOOK_ENTRIES;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Error, Row};
@@ -16,8 +17,6 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// Approximate amount read per log and query; always at least one entry.
 const LOOK_BYTES: i64 = 4 << 20;
-/// Maximum number of entries read per log and query.
-pub(crate) const LOOK_ENTRIES: usize = 1_000;
 
 /// Reads until the connection fails.
 pub(crate) async fn read(node: &NodeShared, session: &Session) -> Error {

@@ -50,8 +50,8 @@ pub(crate) struct RowsState {
 /// Events as one parameter of the type `ws_event[]`, in PostgreSQL's binary format: the server
 /// makes rows of it without parsing text.
 #[derive(Debug)]
-pub(crate) struct EventRecords<'a> {
-    log: &'a str,
+pub(crate) struct EventRecords {
+    log: String,
     count: i32,
     bytes: Vec<u8>,
 }
@@ -98,9 +98,9 @@ impl RowsState {
     }
 }
 
-impl<'a> EventRecords<'a> {
-    pub(crate) fn of_log(log: &'a str) -> EventRecords<'a> {
-        EventRecords { log, count: 0, bytes: Vec::new() }
+impl EventRecords {
+    pub(crate) fn of_log(log: &str) -> EventRecords {
+        EventRecords { log: log.to_owned(), count: 0, bytes: Vec::new() }
     }
 
     /// Adds the events of a valid batch. Unreadable ones are omitted: then the log itself is
@@ -133,7 +133,7 @@ impl<'a> EventRecords<'a> {
         let text = (record.kind() == DataKind::Json && !record.data().contains(&0))
             .then(|| std::str::from_utf8(record.data()).ok())
             .flatten();
-        let (log, position) = (self.log, record.position() as i64);
+        let (log, position) = (&self.log, record.position() as i64);
         sized(&mut self.bytes, |row| {
             row.extend(COLUMNS.to_be_bytes());
             column(row, &Type::TEXT, |out| out.extend(log.as_bytes()));
@@ -158,7 +158,7 @@ impl<'a> EventRecords<'a> {
     }
 }
 
-impl ToSql for EventRecords<'_> {
+impl ToSql for EventRecords {
     fn to_sql(
         &self,
         of: &Type,

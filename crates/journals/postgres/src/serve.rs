@@ -5,9 +5,9 @@
 use crate::fault::describe;
 use crate::read;
 use crate::rows::{EventRecords, RowsState};
-use crate::session::{Session, Writer};
+use crate::session::{BusyWriter, Session, Writer};
 use crate::shared::{Command, NodeShared};
-use crate::state::{Delivery, Job, LogState, Offer, Rows, RowsJoin};
+use crate::state::{Delivery, Job, LogState, NextOffer, Offer, Rows, RowsJoin};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
@@ -131,8 +131,21 @@ fn send_jobs<'a>(
     while let Some(job) = log.job() {
         let log = Arc::clone(&log);
         match job {
-            Job::Place(offer, rows) => {
-                work.push(Box::pin(place(node, session, log, offer, rows)));
+            Job::Place(next) => {
+                let NextOffer { offer, previous, rows } = *next;
+                let rows = rows.and_then(|rows| WithRows::of(&log.name, rows, &offer));
+                if let Some(rows) = &rows {
+                    log.sent_with(rows.behind.clone());
+                }
+                let mut inner = log.lock();
+                // What follows an offer on the way sees its entry over the same connection alone.
+                if previous.is_none() {
+                    inner.writer = session.least_busy();
+                }
+                let writer = session.writer_at(inner.writer);
+                drop(inner);
+                let statement = OfferStatement { offer, previous, rows };
+                work.push(Box::pin(place(node, session, log, writer, statement)));
             }
             Job::AskEnd => work.push(Box::pin(ask_end(node, session, log))),
         }
@@ -148,17 +161,24 @@ async fn begin(writer: &Writer, log: &LogState) -> Result<(), Error> {
     Ok(())
 }
 
+/// An offer as it is sent.
+struct OfferStatement {
+    offer: Offer,
+    previous: Option<Box<[u8]>>,
+    rows: Option<WithRows>,
+}
+
 /// Offers an entry.
 async fn place(
     node: &NodeShared,
     session: &Session,
     log: Arc<LogState>,
-    offer: Offer,
-    rows: Option<Box<RowsState>>,
+    writer: BusyWriter<'_>,
+    statement: OfferStatement,
 ) -> Option<Next> {
-    let rows = rows.and_then(|rows| WithRows::of(&log.name, rows, &offer));
     let warned = session.warnings();
-    let sent = send_offer(session, &log, &offer, rows.as_ref()).await;
+    let sent = statement.send(&writer, &log).await;
+    let OfferStatement { offer, rows, .. } = statement;
     match sent {
         Ok(_) if session.warnings() != warned => {
             // "Already committed locally, but might not have been replicated."
@@ -167,13 +187,10 @@ async fn place(
         }
         Ok(Some(counted)) => {
             let filled = rows.is_none() || counted;
-            let rows = rows.filter(|_| counted).map(|rows| rows.behind);
-            let delivered = log.placed(&offer, rows);
-            if delivered == Delivery::Nothing {
+            if log.placed(&offer, counted) == Delivery::Nothing {
                 node.look.notify_one();
             }
-            if !filled {
-                log.rows_unknown();
+            if !filled && log.rows_unknown() {
                 return Some(Next::FillRows(log, Duration::ZERO));
             }
         }
@@ -192,15 +209,15 @@ async fn place(
 }
 
 /// The rows of an offer, and the rule's state after it.
-struct WithRows<'a> {
-    behind: Box<RowsState>,
+struct WithRows {
+    behind: RowsState,
     from: i64,
-    records: EventRecords<'a>,
+    records: EventRecords,
 }
 
-impl<'a> WithRows<'a> {
+impl WithRows {
     /// `None` if the entry cannot be read: it is placed anyway, and its readers find out.
-    fn of(log: &'a str, mut rows: Box<RowsState>, offer: &Offer) -> Option<WithRows<'a>> {
+    fn of(log: &str, mut rows: RowsState, offer: &Offer) -> Option<WithRows> {
         let from = rows.cursor().place.0 as i64;
         let place = Place(offer.after.0 + 1);
         let accepted = rows.judge(place, Arc::clone(&offer.entry)).ok()?;
@@ -212,38 +229,27 @@ impl<'a> WithRows<'a> {
     }
 }
 
-/// Whether it was placed (`None`: no), and whether its rows were written.
-async fn send_offer(
-    session: &Session,
-    log: &LogState,
-    offer: &Offer,
-    rows: Option<&WithRows<'_>>,
-) -> Result<Option<bool>, Error> {
-    let writer = session.writer();
-    begin(&writer, log).await?;
-    let (after, entry) = (offer.after.0 as i64, &*offer.entry);
-    let Writer { client, statements, .. } = &*writer;
-    let row = match rows {
-        None => client.query_opt(&statements.offer, &[&log.name, &after, &entry]).await?,
-        Some(WithRows { behind, from, records }) => {
-            let to = behind.cursor();
-            let place = to.place.0 as i64;
-            let parameters: [&(dyn ToSql + Sync); 10] = [
-                &log.name,
-                &after,
-                &entry,
-                from,
-                &place,
-                &to.epoch,
-                &to.head,
-                &to.chain,
-                &to.cluster,
-                records,
-            ];
-            client.query_opt(&statements.offer_with_rows, &parameters).await?
-        }
-    };
-    Ok(row.map(|row| row.get(0)))
+impl OfferStatement {
+    /// Whether it was placed (`None`: no), and whether its rows were written.
+    async fn send(&self, writer: &Writer, log: &LogState) -> Result<Option<bool>, Error> {
+        begin(writer, log).await?;
+        let (after, entry) = (self.offer.after.0 as i64, &*self.offer.entry);
+        let Writer { client, statements, .. } = writer;
+        let offer: [&(dyn ToSql + Sync); 4] =
+            [&log.name, &after, &entry, &self.previous.as_deref()];
+        let row = match &self.rows {
+            None => client.query_opt(&statements.offer, &offer).await?,
+            Some(WithRows { behind, from, records }) => {
+                let to = behind.cursor();
+                let place = to.place.0 as i64;
+                let rows: [&(dyn ToSql + Sync); 7] =
+                    [from, &place, &to.epoch, &to.head, &to.chain, &to.cluster, records];
+                let parameters = [&offer[..], &rows[..]].concat();
+                client.query_opt(&statements.offer_with_rows, &parameters).await?
+            }
+        };
+        Ok(row.map(|row| row.get(0)))
+    }
 }
 
 async fn ask_end(node: &NodeShared, session: &Session, log: Arc<LogState>) -> Option<Next> {
@@ -348,7 +354,7 @@ async fn add_rows(
     log: &LogState,
     from: Place,
     state: &RowsState,
-    records: &EventRecords<'_>,
+    records: &EventRecords,
 ) -> Result<bool, Error> {
     let to = state.cursor();
     let (from, place) = (from.0 as i64, to.place.0 as i64);

@@ -78,12 +78,22 @@ struct Warnings {
 }
 
 impl Session {
-    /// The writer with the fewest operations.
-    pub(crate) fn writer(&self) -> BusyWriter<'_> {
-        let least = self.writers.iter().min_by_key(|writer| writer.operations.get());
-        let writer = least.expect("there is a writer");
+    /// The number of the writer with the fewest operations.
+    pub(crate) fn least_busy(&self) -> usize {
+        let operations = |at: &usize| self.writers[*at].operations.get();
+        (0..self.writers.len()).min_by_key(operations).unwrap_or(0)
+    }
+
+    /// A writer by number.
+    pub(crate) fn writer_at(&self, at: usize) -> BusyWriter<'_> {
+        let writer = &self.writers[at];
         writer.operations.set(writer.operations.get() + 1);
         BusyWriter(writer)
+    }
+
+    /// The writer with the fewest operations.
+    pub(crate) fn writer(&self) -> BusyWriter<'_> {
+        self.writer_at(self.least_busy())
     }
 
     /// Number of warnings so far.

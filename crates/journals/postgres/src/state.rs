@@ -12,6 +12,9 @@ use wellspring_log::shared::{
 /// Reading a log pauses while its reader has this many bytes to fetch.
 const MOST_WAITING_BYTES: usize = 32 << 20;
 
+/// Maximum number of offers of a log on the way.
+pub(crate) const MOST_ON_THE_WAY: usize = 4;
+
 /// An entry to place.
 pub(crate) struct Offer {
     pub(crate) id: OfferId,
@@ -19,12 +22,30 @@ pub(crate) struct Offer {
     pub(crate) entry: Arc<[u8]>,
 }
 
+/// An offer that was sent.
+struct InFlight {
+    id: OfferId,
+    after: Place,
+    header: Box<[u8]>,
+    /// The rule's state after it, if its rows were sent with it.
+    behind: Option<RowsState>,
+}
+
 /// The next thing to send for a log.
 pub(crate) enum Job {
-    /// An offer and, if rows are to be written with it, the rule's state up to the place it names.
-    Place(Offer, Option<Box<RowsState>>),
+    Place(Box<NextOffer>),
     /// A question for the end, on behalf of all of these.
     AskEnd,
+}
+
+/// An offer to send.
+pub(crate) struct NextOffer {
+    pub(crate) offer: Offer,
+    /// The header of the entry that must be at the place before it: of the offer on the way before
+    /// this one. An entry of another node there would make this one's rows wrong.
+    pub(crate) previous: Option<Box<[u8]>>,
+    /// The rule's state up to the place that the offer names, if rows are to be written with it.
+    pub(crate) rows: Option<RowsState>,
 }
 
 /// Whether rows are written.
@@ -49,8 +70,9 @@ pub(crate) struct Inner {
     anchor: Option<Anchor>,
     unavailable: Option<String>,
     unusable: Option<String>,
-    in_flight: Option<OfferId>,
-    waiting: Option<Offer>,
+    /// Oldest first; each names the place that the one before it would take.
+    in_flight: VecDeque<InFlight>,
+    waiting: VecDeque<Offer>,
     asking: Vec<AskId>,
     /// What had been read when the pending question was sent: its answer cannot be before that.
     asked_behind: Option<Place>,
@@ -58,6 +80,8 @@ pub(crate) struct Inner {
     /// Whether offers wait so that the rows can catch up.
     hold: bool,
     pub(crate) rows: Rows,
+    /// The connection of the last offer.
+    pub(crate) writer: usize,
     /// Whether the end row exists.
     pub(crate) begun: bool,
     pub(crate) closed: bool,
@@ -95,13 +119,14 @@ impl LogState {
             anchor: None,
             unavailable,
             unusable: None,
-            in_flight: None,
-            waiting: None,
+            in_flight: VecDeque::new(),
+            waiting: VecDeque::new(),
             asking: Vec::new(),
             asked_behind: None,
             to_ask: Vec::new(),
             hold: false,
             rows,
+            writer: 0,
             begun: false,
             closed: false,
         };
@@ -129,11 +154,12 @@ impl LogState {
         inner.queued = Some(after);
     }
 
-    /// Takes an offer. It replaces one that waits and has not been sent, which never will be.
+    /// Takes an offer. If too many wait, the oldest of them is never sent.
     pub(crate) fn offer(&self, offer: Offer) {
         let mut inner = self.lock();
-        if let Some(never) = inner.waiting.replace(offer) {
-            inner.outcome(never.id, OfferOutcome::Refused);
+        inner.waiting.push_back(offer);
+        if inner.waiting.len() > MOST_ON_THE_WAY {
+            inner.refuse_waiting(1);
         }
     }
 
@@ -162,7 +188,7 @@ impl LogState {
         }
     }
 
-    /// The next job. At most one offer and one question of a log are pending at a time.
+    /// The next job. At most one question of a log is pending at a time.
     pub(crate) fn job(&self) -> Option<Job> {
         let mut inner = self.lock();
         if inner.asking.is_empty() && !inner.to_ask.is_empty() {
@@ -170,29 +196,29 @@ impl LogState {
             inner.asked_behind = inner.queued;
             return Some(Job::AskEnd);
         }
-        if inner.in_flight.is_some() || inner.hold {
-            return None;
-        }
-        let offer = inner.waiting.take()?;
-        inner.in_flight = Some(offer.id);
-        let rows = match &inner.rows {
-            Rows::Known(state) if state.judged() == offer.after => Some(state.clone()),
-            _ => None,
-        };
-        Some(Job::Place(offer, rows))
+        inner.next_offer().map(Box::new).map(Job::Place)
     }
 
-    /// The pending offer was placed; `rows` is the rule's state after it, if rows were written with
-    /// it. Returns whether this delivers its entry; otherwise it will be read.
-    pub(crate) fn placed(&self, offer: &Offer, rows: Option<Box<RowsState>>) -> Delivery {
+    /// What is known of the offer that was sent last: the rule's state after it, if its rows were
+    /// sent with it.
+    pub(crate) fn sent_with(&self, behind: RowsState) {
+        if let Some(last) = self.lock().in_flight.back_mut() {
+            last.behind = Some(behind);
+        }
+    }
+
+    /// The oldest offer on the way was placed; `counted`: with its rows. Returns whether this
+    /// delivers its entry; otherwise it will be read.
+    pub(crate) fn placed(&self, offer: &Offer, counted: bool) -> Delivery {
         let place = Place(offer.after.0 + 1);
         self.tell(|inner| {
-            inner.in_flight = None;
+            let behind = inner.settle(offer.id).and_then(|sent| sent.behind);
             let mut delivery = Delivery::Nothing;
             // There is nothing between the last delivered entry and this one.
             if inner.queued == Some(offer.after) {
-                if let (Rows::Known(known), Some(rows)) = (&mut inner.rows, rows) {
-                    *known = rows;
+                if let (Rows::Known(known), Some(behind), true) = (&mut inner.rows, behind, counted)
+                {
+                    **known = behind;
                 }
                 inner.deliver(place, Arc::clone(&offer.entry));
                 delivery = Delivery::Delivered;
@@ -204,8 +230,13 @@ impl LogState {
 
     pub(crate) fn not_placed(&self, id: OfferId, outcome: OfferOutcome) {
         self.tell(|inner| {
-            inner.in_flight = None;
+            let sent = inner.settle(id);
             inner.outcome(id, outcome);
+            // It named the place that this offer has not taken.
+            let next = inner.waiting.front().map(|offer| offer.after);
+            if sent.is_some_and(|sent| next > Some(sent.after)) {
+                inner.refuse_waiting(MOST_ON_THE_WAY);
+            }
         });
     }
 
@@ -270,12 +301,10 @@ impl LogState {
     /// The connection is lost: pending operations are in doubt, and those not sent never will be.
     pub(crate) fn disconnected(&self, reason: &str) {
         self.tell(|inner| {
-            if let Some(id) = inner.in_flight.take() {
-                inner.outcome(id, OfferOutcome::Unknown);
+            for sent in std::mem::take(&mut inner.in_flight) {
+                inner.outcome(sent.id, OfferOutcome::Unknown);
             }
-            if let Some(never) = inner.waiting.take() {
-                inner.outcome(never.id, OfferOutcome::Refused);
-            }
+            inner.refuse_waiting(MOST_ON_THE_WAY);
             let asking = std::mem::take(&mut inner.asking);
             for id in asking.into_iter().chain(std::mem::take(&mut inner.to_ask)) {
                 inner.arrivals.push_back(Arrival::End { id, end: None });
@@ -293,7 +322,7 @@ impl LogState {
     /// Writes rows with offers from now on, if nothing is missing.
     pub(crate) fn join(&self, state: &RowsState) -> RowsJoin {
         let mut inner = self.lock();
-        if inner.in_flight.is_some() {
+        if !inner.in_flight.is_empty() {
             inner.hold = true;
             return RowsJoin::Busy;
         }
@@ -313,17 +342,61 @@ impl LogState {
         inner.rows = Rows::Off;
     }
 
-    /// The rows are not where this node expected them.
-    pub(crate) fn rows_unknown(&self) {
+    /// The rows are not where this node expected them. Returns whether it expected them anywhere:
+    /// otherwise they are being filled in.
+    pub(crate) fn rows_unknown(&self) -> bool {
         let mut inner = self.lock();
         inner.hold = false;
-        if !matches!(inner.rows, Rows::Off) {
+        let expected = matches!(inner.rows, Rows::Known(_));
+        if expected {
             inner.rows = Rows::Unknown;
         }
+        expected
     }
 }
 
 impl Inner {
+    /// The next offer to send. One behind another that is on the way goes over the same connection,
+    /// and its rows need the rule's state after that one.
+    fn next_offer(&mut self) -> Option<NextOffer> {
+        if self.hold || self.in_flight.len() >= MOST_ON_THE_WAY {
+            return None;
+        }
+        let after = self.waiting.front()?.after;
+        let known = match &self.rows {
+            Rows::Known(state) => Some(&**state),
+            Rows::Off | Rows::Unknown => None,
+        };
+        let last = self.in_flight.back();
+        let rows = match last {
+            None => known.filter(|state| state.judged() == after).cloned(),
+            Some(last) if last.after.0 + 1 != after.0 => return None,
+            Some(last) => known.and(last.behind.clone()),
+        };
+        if last.is_some() && rows.is_some() != known.is_some() {
+            return None;
+        }
+        let previous = last.map(|last| last.header.clone());
+        let offer = self.waiting.pop_front()?;
+        let header = offer.entry[..offer.entry.len().min(ENTRY_HEADER_BYTES)].into();
+        self.in_flight.push_back(InFlight { id: offer.id, after, header, behind: None });
+        Some(NextOffer { offer, previous, rows })
+    }
+
+    /// Removes an offer from those on the way.
+    fn settle(&mut self, id: OfferId) -> Option<InFlight> {
+        let at = self.in_flight.iter().position(|sent| sent.id == id)?;
+        self.in_flight.remove(at)
+    }
+
+    /// Refuses the oldest offers that have not been sent: they never will be.
+    fn refuse_waiting(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(never) = self.waiting.pop_front() else { return };
+            self.outcome(never.id, OfferOutcome::Refused);
+        }
+    }
+
     fn outcome(&mut self, id: OfferId, outcome: OfferOutcome) {
         self.arrivals.push_back(Arrival::Offer { id, outcome });
     }

@@ -1,7 +1,7 @@
 //! The SQL, and the statements that a connection has prepared.
 
-use crate::read::LOOK_ENTRIES;
 use tokio_postgres::{Client, Error, Statement};
+use wellspring_log::shared::entry::ENTRY_HEADER_BYTES;
 
 /// The settings of each session. Waiting for a commit has no timeout: a cancelled wait leaves a
 /// commit that exists here and perhaps nowhere else. Plans are the same for tables of every size,
@@ -50,15 +50,20 @@ impl WriteStatements {
         // One statement, one round trip, one commit. The lock on the end row is held until the
         // commit, so places become visible in order and without gaps, and a second node finds
         // another place and no row.
+        // An offer behind another that is on the way is placed behind that one or nowhere.
+        let there = format!(
+            "log = $1 AND place = $2 AND ($4::bytea IS NULL OR EXISTS (SELECT FROM {entry} WHERE log = $1 \
+             AND place = $2 AND substring(entry from 1 for {ENTRY_HEADER_BYTES}) = $4))"
+        );
         let offer = format!(
-            "WITH e AS (UPDATE {end} SET place = place + 1 WHERE log = $1 AND place = $2 RETURNING place) \
+            "WITH e AS (UPDATE {end} SET place = place + 1 WHERE {there} RETURNING place) \
              INSERT INTO {entry} SELECT $1, e.place, $3 FROM e RETURNING true"
         );
-        let cursor_4 = cursor(4);
+        let cursor_5 = cursor(5);
         let offer_with_rows = format!(
-            "WITH e AS (UPDATE {end} SET place = place + 1, {cursor_4} WHERE log = $1 AND place = $2 \
-                 RETURNING place, rows_place = $5 AS counted), \
-             r AS (INSERT INTO {event} SELECT v.* FROM e, unnest($10::{event}[]) v WHERE e.counted) \
+            "WITH e AS (UPDATE {end} SET place = place + 1, {cursor_5} WHERE {there} \
+                 RETURNING place, rows_place = $6 AS counted), \
+             r AS (INSERT INTO {event} SELECT v.* FROM e, unnest($11::{event}[]) v WHERE e.counted) \
              INSERT INTO {entry} SELECT $1, e.place, $3 FROM e RETURNING (SELECT counted FROM e)"
         );
         let cursor_2 = cursor(2);
@@ -82,6 +87,9 @@ impl WriteStatements {
         })
     }
 }
+
+/// Maximum number of entries read per log and query.
+pub(crate) const LOOK_ENTRIES: usize = 1_000;
 
 /// Statements of the reading connection.
 pub(crate) struct ReadStatements {

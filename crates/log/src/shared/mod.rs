@@ -111,8 +111,7 @@ pub struct SharedLimits {
     /// Maximum size of an entry in bytes, at least 4 KiB. A larger batch is sent in parts.
     pub entry_bytes: usize,
     /// Maximum number of unsettled offers of a node, at least 1. More than one pays off if a round
-    /// trip costs more than the engine's own work. An engine that compares has 1: the second of two
-    /// offers would name a place that the first has already passed.
+    /// trip costs more than the engine's own work.
     pub window: usize,
     /// Minimum silence after which a leader may be considered gone: several times the longest round
     /// trip.
@@ -220,9 +219,9 @@ pub trait SharedLog: Send + 'static {
     fn follow(&mut self, after: Place);
 
     /// Starts appending an entry of at most [`SharedLimits::entry_bytes`]. `after` is the last
-    /// place that this node has seen: an engine that can compare refuses the offer if an entry
-    /// follows that place; others append anyway. Never blocks. An offer may land late, repeatedly,
-    /// or never.
+    /// place that this node has seen, or that its unsettled offers before this one would take: an
+    /// engine that can compare refuses the offer if another entry follows that place; others append
+    /// anyway. Never blocks. An offer may land late, repeatedly, or never.
     fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>);
 
     /// Starts determining the end: a place at or after every entry acknowledged to any client so

@@ -61,6 +61,44 @@ fn an_offer_is_refused_if_something_stands_behind_the_place_it_names() {
 }
 
 #[test]
+fn offers_on_the_way_stand_in_their_order_or_not_at_all() {
+    let Some(server) = server("contract::offers_on_the_way_stand_in_their_order_or_not_at_all")
+    else {
+        return;
+    };
+    let log = new_log("window");
+    let mut a = Reader::of(&server.named_node(&log), &log);
+    a.place(0, b"first");
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '{log} writes'"
+    );
+    // The commit of another node is open while they are sent.
+    for (end, theirs) in [(1, false), (5, true)] {
+        let mut other = server.session();
+        other.say(&format!(
+            "BEGIN; UPDATE wellspring.ws_end SET place = place WHERE log = '{log}';"
+        ));
+        let offered: Vec<_> =
+            (0..4).map(|n| a.offer(end + n, format!("{end}-{n}").as_bytes())).collect();
+        server.wait_for(&waits, "1");
+        if theirs {
+            // At the place that the second of them names.
+            other.say(&format!(
+                "UPDATE wellspring.ws_end SET place = 6 WHERE log = '{log}'; \
+                 INSERT INTO wellspring.ws_entry VALUES ('{log}', 6, 'theirs');"
+            ));
+        }
+        other.say("COMMIT;");
+        let outcomes: Vec<_> = offered.into_iter().map(|id| a.outcome(id)).collect();
+        let wanted =
+            |n| if theirs { OfferOutcome::Refused } else { OfferOutcome::Placed(Place(n)) };
+        assert_eq!(outcomes, (2..6).map(wanted).collect::<Vec<_>>());
+    }
+    a.read_to(Place(6));
+    assert_eq!(a.texts(), ["first", "1-0", "1-1", "1-2", "1-3", "theirs"]);
+}
+
+#[test]
 fn the_end_is_not_before_what_was_acknowledged_to_anybody() {
     let Some(server) = server("contract::the_end_is_not_before_what_was_acknowledged_to_anybody")
     else {

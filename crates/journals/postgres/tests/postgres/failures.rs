@@ -19,12 +19,13 @@ fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_r
     a.place(0, b"first");
     let mut held = server.session();
     held.say(&format!("BEGIN; UPDATE wellspring.ws_end SET place = place WHERE log = '{log}';"));
-    let id = a.offer(1, b"doubtful");
+    let (id, next) = (a.offer(1, b"doubtful"), a.offer(2, b"behind it"));
     server.wait_for(&format!("{WAITS}'{log} writes'"), "1");
     server.sql(&format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{log} writes'"
     ));
     assert_eq!(a.outcome(id), OfferOutcome::Unknown);
+    assert_eq!(a.outcome(next), OfferOutcome::Unknown, "it was sent as well");
     drop(held);
     // It reconnects by itself, and the same bytes are accepted.
     assert_eq!(a.append(b"doubtful"), Place(2));

@@ -173,6 +173,61 @@ fn a_batch_in_parts_shows_with_its_last_part_or_not_at_all() {
 }
 
 #[test]
+fn batches_on_the_way_leave_rows_only_where_all_before_them_stand() {
+    let Some(server) = server("rows::batches_on_the_way_leave_rows_only_where_all_before_stand")
+    else {
+        return;
+    };
+    let log = new_log("onway");
+    let mut a = Reader::of(&server.named_node(&log), &log);
+    let mut hand = led(&mut a, &log);
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '{log} writes'"
+    );
+    let send = |a: &mut Reader, entries: &[Arc<[u8]>], meanwhile: &str| -> Vec<OfferOutcome> {
+        let after = a.entries.last().unwrap().0.0;
+        let mut other = server.session();
+        other.say(&format!(
+            "BEGIN; UPDATE wellspring.ws_end SET place = place WHERE log = '{log}';"
+        ));
+        let offered: Vec<_> =
+            (after..).zip(entries).map(|(after, entry)| a.offer(after, entry)).collect();
+        server.wait_for(&waits, "1");
+        other.say(meanwhile);
+        other.say("COMMIT;");
+        let outcomes = offered.into_iter().map(|id| a.outcome(id)).collect();
+        let end = a.end();
+        a.read_to(end);
+        outcomes
+    };
+    // A batch, one in parts, and another.
+    let mut entries = hand.batch(2, 1 << 20);
+    entries.extend(hand.batch(2, 200));
+    assert_eq!(entries.len(), 3);
+    entries.extend(hand.batch(1, 1 << 20));
+    let outcomes = send(&mut a, &entries, "");
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, OfferOutcome::Placed(_))));
+    assert_eq!(positions(server, &log), "1,2,3,4,5");
+    // Another node's entry, with its rows, takes the place of the first of two.
+    let end = a.entries.last().unwrap().0.0;
+    let entries = [hand.batch(2, 1 << 20), hand.batch(1, 1 << 20)].concat();
+    let probe: String =
+        Entry::Probe { tag: 1 }.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    let theirs = format!(
+        "UPDATE wellspring.ws_end SET place = place + 1, rows_place = place + 1 WHERE log = '{log}'; \
+         INSERT INTO wellspring.ws_entry VALUES ('{log}', {}, decode('{probe}', 'hex'));",
+        end + 1
+    );
+    assert_eq!(send(&mut a, &entries, &theirs), [OfferOutcome::Refused; 2]);
+    assert_eq!(positions(server, &log), "1,2,3,4,5");
+    send(&mut a, &entries, "");
+    server.wait_for(
+        &format!("SELECT count(*), max(position) FROM wellspring.ws_event WHERE log = '{log}'"),
+        "8|8",
+    );
+}
+
+#[test]
 fn rows_that_a_node_left_out_are_filled_in_by_the_next_that_writes_them() {
     let Some(server) = own_server("rows::rows_that_a_node_left_out_are_filled_in", &[]) else {
         return;

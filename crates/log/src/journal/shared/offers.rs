@@ -44,6 +44,8 @@ struct InAir {
     id: OfferId,
     purpose: Purpose,
     entry: Arc<[u8]>,
+    /// The place that it takes in an engine that compares, if those before it take theirs.
+    expected: Place,
     /// Its place, once known.
     placed: Option<Place>,
     at_us: u64,
@@ -191,9 +193,9 @@ impl Offers {
         self.pause_us = (self.pause_us * 2).min(LONGEST_PAUSE_US);
     }
 
-    /// Passes entries to the engine as far as it accepts them. `after` is the last place that has
+    /// Passes entries to the engine as far as it accepts them. `seen` is the last place that has
     /// arrived here.
-    pub(super) fn send(&mut self, engine: &mut dyn SharedLog, after: Place, now_us: u64) {
+    pub(super) fn send(&mut self, engine: &mut dyn SharedLog, seen: Place, now_us: u64) {
         let silent = |offer: &InAir| {
             offer.placed.is_none() && now_us.saturating_sub(offer.at_us) >= self.patience_us
         };
@@ -212,8 +214,10 @@ impl Offers {
         {
             let id = OfferId(self.next_id);
             self.next_id += 1;
+            let after = self.in_air.last().map_or(seen, |last| last.expected.max(seen));
             engine.offer(id, after, Arc::clone(&entry));
-            self.in_air.push(InAir { id, purpose, entry, placed: None, at_us: now_us });
+            let expected = Place(after.0 + 1);
+            self.in_air.push(InAir { id, purpose, entry, expected, placed: None, at_us: now_us });
         }
     }
 
@@ -240,5 +244,48 @@ impl Offers {
         let silent =
             silent.map(|offer| (offer.at_us + self.patience_us).saturating_sub(now_us)).min();
         hold.into_iter().chain(silent).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::simulated::{Settings, SimulatedLog};
+    use crate::shared::{Arrival, SharedLimits};
+    use std::task::Waker;
+    use std::time::Duration;
+
+    /// An engine that compares refuses what does not follow the place that an offer names.
+    #[test]
+    fn an_offer_names_the_place_that_the_one_before_it_would_take() {
+        let limits =
+            SharedLimits { entry_bytes: 4096, window: 4, lead_timeout_min: Duration::ZERO };
+        let log =
+            SimulatedLog::immediate().with(Settings { limits, compares: true, elects: false });
+        let mut node = log.connect(1);
+        node.follow(Place(0));
+        let mut offers = Offers::new(4, 1_000_000);
+        let mut outcomes = |offers: &mut Offers, seen: Place, now_us: u64| {
+            (0..3).for_each(|n: u8| offers.push(Purpose::Claim, Arc::from([n])));
+            offers.send(&mut node, seen, now_us);
+            let mut placed = Vec::new();
+            while let Ok(arrival) = node.next(Waker::noop()) {
+                match arrival {
+                    Arrival::Offer { id, outcome } => {
+                        placed.push(matches!(outcome, OfferOutcome::Placed(_)));
+                        offers.outcome(id, outcome, seen, now_us);
+                    }
+                    Arrival::Entry { place, .. } => offers.arrived(place),
+                    _ => break,
+                }
+            }
+            placed
+        };
+        assert_eq!(outcomes(&mut offers, Place(0), 0), [true, true, true]);
+        for _ in 0..3 {
+            log.append(b"of another node");
+        }
+        assert_eq!(outcomes(&mut offers, Place(3), 1), [false, false, false]);
+        assert!(offers.due_in_us(1).is_some(), "they are offered again");
     }
 }
