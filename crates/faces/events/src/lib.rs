@@ -245,7 +245,7 @@ impl Face for EventFace {
     }
 
     fn tick(&self, _wall_us: u64) {
-        self.consumers.tick();
+        self.consumers.tick(&self.host);
     }
 
     fn close(&self) {

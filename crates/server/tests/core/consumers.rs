@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
 
 /// A wait that no slow machine exceeds.
 const LONG_MS: u64 = 60_000;
@@ -401,6 +402,28 @@ fn what_is_saved_survives_a_crash_and_nothing_is_lost() {
     let replayed = client.post("/v1/consumers/c/replay", &json!({"all": true})).unwrap();
     assert_eq!(replayed.expect(200)["replayed"], 1);
     assert_eq!(worker.take(&json!({"wait_ms": LONG_MS}))[0].1, [2]);
+}
+
+/// What stands still is seen where nobody asks for it: no worker may be left.
+#[test]
+fn figures_are_there_after_a_start_without_a_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_in(dir.path(), &[]);
+    let mut client = server.client();
+    append(&mut client, &[], 1);
+    define(&mut client, &json!({})).expect(201);
+    let server = restarted(server);
+    let mut client = server.client();
+    let lag = r#"wellspring_consumer_lag_events{log="main",consumer="c"} "#;
+    let begun = Instant::now();
+    loop {
+        let figures = client.get("/metrics").unwrap().text();
+        if figures.contains(lag) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{figures}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A server that is asked to stop saves everything first.

@@ -1,8 +1,8 @@
 //! An open consumer: its state under a lock, who waits for its events, and its checkpoints.
 //!
-//! It is open while this node leads the log, from its first request on. It is closed when its
-//! definition changes, when it is deleted, and when the lead ends: then nothing is taken from it,
-//! settled or saved any more, and a request opens it again from what its checkpoints say.
+//! It is open while this node leads the log, from the first tick or request on. It is closed when
+//! its definition changes, when it is deleted, and when the lead ends: then nothing is taken from
+//! it, settled or saved any more, and a request opens it again from what its checkpoints say.
 
 use super::definition::ConsumerDefinition;
 use super::fence::{DeliveryFence, StateFence};

@@ -4,6 +4,7 @@ use super::open::OpenConsumer;
 use super::stored::{self, RestoredConsumer};
 use crate::problems::CONSUMER_NOT_FOUND;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
@@ -30,6 +31,8 @@ pub(super) struct LogConsumers {
     open: Mutex<HashMap<String, Arc<OpenConsumer>>>,
     /// Held while a consumer is opened, defined, moved or deleted.
     pub(super) changing: tokio::sync::Mutex<()>,
+    /// Whether those that the log had at the beginning were opened.
+    began: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,6 +68,7 @@ impl Consumers {
             history,
             open: Mutex::default(),
             changing: tokio::sync::Mutex::new(()),
+            began: AtomicBool::new(false),
         });
         logs.insert(name.to_owned(), Arc::clone(&consumers));
         Some(consumers)
@@ -82,8 +86,14 @@ impl Consumers {
         self.all().into_iter().flat_map(of_log).collect()
     }
 
-    /// Saves what is due, and forgets the consumers of logs that this node leads no more.
-    pub(crate) fn tick(&self) {
+    /// Saves what is due, opens the consumers of logs that this node has begun to lead, and forgets
+    /// those of logs that it leads no more. May wait for the disk.
+    pub(crate) fn tick(&self, host: &Host) {
+        for (name, log) in host.node.all() {
+            if let Some(consumers) = self.led(&log, &name) {
+                consumers.begin(host);
+            }
+        }
         for (name, consumers) in self.all() {
             if consumers.log.leads_in(consumers.epoch) {
                 consumers.all().iter().for_each(OpenConsumer::save_if_due);
@@ -163,7 +173,43 @@ impl LogConsumers {
         if let Some(open) = self.opened(name) {
             return Ok(Some(open));
         }
-        let Some(restored) = self.restored(job, name).await? else { return Ok(None) };
+        match self.restored(job, name).await? {
+            Some(restored) => self.insert(host, name, restored).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens what is not open, so that the figures of a consumer do not wait for its first request:
+    /// with no worker left, they are what tells.
+    fn begin(&self, host: &Host) {
+        let Ok(_changing) = self.changing.try_lock() else { return };
+        if self.began.swap(true, Relaxed) {
+            return;
+        }
+        if let Err(error) = self.open_all(host) {
+            tracing::warn!(%error, "consumers cannot be read; each is opened with its first request");
+        }
+    }
+
+    fn open_all(&self, host: &Host) -> Result<(), ReadError> {
+        let snapshot = self.log.snapshot();
+        for name in stored::names(&snapshot, Work::unbounded())? {
+            if self.opened(&name).is_none()
+                && let Some(restored) = stored::restore(&snapshot, &name, Work::unbounded())?
+            {
+                // Its own fault is logged.
+                let _ = self.insert(host, &name, restored);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &self,
+        host: &Host,
+        name: &str,
+        restored: RestoredConsumer,
+    ) -> Result<Arc<OpenConsumer>, Box<Problem>> {
         let (log, clock) = (self.log.clone(), Arc::clone(&host.clock));
         let opened = OpenConsumer::new(name, restored, log, self.epoch, clock);
         let opened = opened.map_err(|fault| {
@@ -172,7 +218,7 @@ impl LogConsumers {
             problem::INTERNAL.because(detail)
         })?;
         lock(&self.open).insert(name.to_owned(), Arc::clone(&opened));
-        Ok(Some(opened))
+        Ok(opened)
     }
 
     async fn restored(
