@@ -8,6 +8,8 @@ use crate::wire::problem::Problem;
 use bytes::Bytes;
 use hyper::StatusCode;
 use std::any::Any;
+use std::fmt::Display;
+use std::io::Write as _;
 
 /// The interim answer to a client that expects permission before it sends its body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -121,32 +123,31 @@ pub(crate) type HeldMemory = (Bytes, Box<dyn Any + Send>);
 pub(crate) fn whole(response: Response) -> Option<WholeAnswer> {
     let Content::Full(content) = response.content else { return None };
     let mut head = status_line(response.status).into_bytes();
-    let mut header = |name: &str, value: &[u8]| {
-        // As hyper does, which sends no such header.
-        if value.iter().any(|byte| byte.is_ascii_control()) {
-            return debug_assert!(false, "{name}: {value:?}");
-        }
-        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-            head.extend_from_slice(part);
-        }
+    let mut header = |name: &str, value: &dyn Display| {
+        let _ = write!(head, "{name}: {value}\r\n");
     };
     if !response.content_type.is_empty() {
-        header("content-type", response.content_type.as_bytes());
+        header("content-type", &response.content_type);
     }
     if let Some(position) = response.position {
-        header("wellspring-position", position.to_string().as_bytes());
+        header("wellspring-position", &position);
     }
     for (at, (name, value)) in response.headers.iter().enumerate() {
-        // Of two of a name the last is sent.
-        if !response.headers[at + 1..].iter().any(|(later, _)| later == name) {
-            header(name, value.as_bytes());
+        // As hyper does: of two of a name the last is sent, and none with a control character.
+        let is_sound = !value.bytes().any(|byte| byte.is_ascii_control());
+        debug_assert!(is_sound, "{name}: {value:?}");
+        let is_last = response.headers[at + 1..].iter().all(|(later, _)| later != name);
+        if is_sound && is_last {
+            header(name, value);
         }
     }
-    let has_content = !matches!(response.status, 204 | 304);
-    if has_content {
-        header("content-length", content.len().to_string().as_bytes());
-    }
-    let content = if has_content { content } else { Bytes::new() };
+    let content = match response.status {
+        204 | 304 => Bytes::new(),
+        _ => {
+            header("content-length", &content.len());
+            content
+        }
+    };
     Some(WholeAnswer { head, content, held: Box::new(response.held) })
 }
 

@@ -53,7 +53,6 @@ pub(super) struct HandlerHead {
 /// A request at its handler.
 pub(super) struct DispatchedRequest {
     answer: RefCell<Pin<Box<dyn Future<Output = Response> + Send>>>,
-    waker: Waker,
     signal: Arc<RequestSignal>,
 }
 
@@ -103,7 +102,8 @@ impl DispatchedRequest {
     fn poll(&self, runtime: &Handle) -> Poll<WholeAnswer> {
         let _entered = runtime.enter();
         let mut answer = self.answer.borrow_mut();
-        let mut context = Context::from_waker(&self.waker);
+        let waker = Waker::from(Arc::clone(&self.signal));
+        let mut context = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut context)));
         let failed = |why| problem::INTERNAL.because(why).into();
         let response = match polled {
@@ -190,11 +190,9 @@ impl FastPath for DispatchedPath {
         let mut request = Request::in_process(host, method, uri, headers, content);
         request.client = asked.client;
         let signal = RequestSignal { is_due: AtomicBool::new(false), wake: self.wake.clone() };
-        let signal = Arc::new(signal);
         let waiting = DispatchedRequest {
             answer: RefCell::new(Box::pin(dispatch(Arc::clone(&self.server), request))),
-            waker: Waker::from(Arc::clone(&signal)),
-            signal,
+            signal: Arc::new(signal),
         };
         let polled = waiting.poll(&self.runtime);
         self.spent_us += host.clock.monotonic_us().saturating_sub(begun_us);
@@ -221,13 +219,8 @@ mod tests {
     use std::sync::atomic::Ordering::Acquire;
 
     fn request(answer: impl Future<Output = Response> + Send + 'static) -> DispatchedRequest {
-        let signal =
-            Arc::new(RequestSignal { is_due: AtomicBool::new(false), wake: Arc::new(|| {}) });
-        DispatchedRequest {
-            answer: RefCell::new(Box::pin(answer)),
-            waker: Waker::from(Arc::clone(&signal)),
-            signal,
-        }
+        let signal = RequestSignal { is_due: AtomicBool::new(false), wake: Arc::new(|| {}) };
+        DispatchedRequest { answer: RefCell::new(Box::pin(answer)), signal: Arc::new(signal) }
     }
 
     fn runtime() -> tokio::runtime::Runtime {
