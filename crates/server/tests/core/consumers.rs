@@ -404,7 +404,7 @@ fn what_is_saved_survives_a_crash_and_nothing_is_lost() {
     assert_eq!(worker.take(&json!({"wait_ms": LONG_MS}))[0].1, [2]);
 }
 
-/// What stands still is seen where nobody asks for it: no worker may be left.
+/// Without workers no request opens a consumer, and its figures are needed most.
 #[test]
 fn figures_are_there_after_a_start_without_a_request() {
     let dir = tempfile::tempdir().unwrap();

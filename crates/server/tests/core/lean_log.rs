@@ -48,6 +48,16 @@ fn is_lean(headers: &[(String, String)]) -> bool {
     !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("date"))
 }
 
+/// The answer over a connection of its own, or the first that is handed over would take the rest
+/// along. The request is sent in two pieces as well as in one, by the number of its case.
+fn ask(server: &Server, sent: &[u8], case: usize) -> Answer {
+    let mut client = server.client();
+    let cut = [sent.len(), sent.len() / 2, sent.len() - 1][case % 3];
+    client.send(&sent[..cut]).unwrap();
+    client.send(&sent[cut..]).unwrap();
+    client.answer().unwrap()
+}
+
 #[test]
 fn both_stacks_say_the_same_of_every_append() {
     let id = "0193a000-0000-7000-8000-000000000001";
@@ -107,16 +117,7 @@ fn both_stacks_say_the_same_of_every_append() {
     let [lean, general] = both();
     for (at, (path, headers, body)) in cases.iter().enumerate() {
         let sent = append(path, headers, body);
-        // A connection each, or the first that is handed over would take the rest along; in two
-        // pieces as well as in one.
-        let ask = |server: &Server| {
-            let mut client = server.client();
-            let cut = [sent.len(), sent.len() / 2, sent.len() - 1][at % 3];
-            client.send(&sent[..cut]).unwrap();
-            client.send(&sent[cut..]).unwrap();
-            client.answer().unwrap()
-        };
-        let [by_lean, by_general] = [ask(&lean), ask(&general)];
+        let [by_lean, by_general] = [&lean, &general].map(|server| ask(server, &sent, at));
         assert_eq!(plain(&by_lean), plain(&by_general), "{at}: {path}");
         if by_lean.status == 202 {
             // It is stored some time later, and the answers after it name its position.
@@ -382,14 +383,7 @@ fn handlers_answer_on_the_lean_loop_what_they_answer_elsewhere() {
     for (at, (path, headers, body, status)) in handled().iter().enumerate() {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let sent = append(path, headers, &body);
-        let ask = |server: &Server| {
-            let mut client = server.client();
-            let cut = [sent.len(), sent.len() / 2, sent.len() - 1][at % 3];
-            client.send(&sent[..cut]).unwrap();
-            client.send(&sent[cut..]).unwrap();
-            client.answer().unwrap()
-        };
-        let [by_lean, by_general] = [ask(&lean), ask(&general)];
+        let [by_lean, by_general] = [&lean, &general].map(|server| ask(server, &sent, at));
         assert_eq!(
             (is_lean(&by_lean.headers), is_lean(&by_general.headers)),
             (true, false),
