@@ -23,12 +23,13 @@ pub use serving_thread::{ServingThread, Stack, Wake};
 
 use crate::access::Principal;
 use crate::identity::Role;
-use crate::limits::Payer;
+use crate::limits::{Payer, SharedBucket};
 use crate::wire::problem::Problem;
 use bytes::Bytes;
 use std::any::Any;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A route of both stacks, for one serving thread.
 pub trait FastPath: 'static {
@@ -180,7 +181,9 @@ pub struct FastRequest<'a> {
     pub content: &'a [u8],
     /// The client's address, taking trusted proxies into account.
     pub client: Option<IpAddr>,
-    /// Who pays for work.
+    /// The quota of its connection, if requests are limited.
+    pub connection: Option<&'a Arc<SharedBucket>>,
+    /// Who pays for work: nobody where the path counts its requests itself.
     pub payer: &'a Payer,
     /// The caller, where the [`Shape`] is that of a whole request.
     pub caller: Option<&'a Principal>,

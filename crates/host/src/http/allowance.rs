@@ -6,7 +6,7 @@ use super::routes::{Route, Scope};
 use super::{Answer, Content, Host, Request, Response};
 use crate::access::{Holder, Needs};
 use crate::identity::Role;
-use crate::limits::Payer;
+use crate::limits::{Payer, QuotaKeys};
 use crate::wire::problem::Problem;
 use hyper::{Method, Version};
 
@@ -17,7 +17,8 @@ use hyper::{Method, Version};
 /// # Errors
 /// 429.
 pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
-    if !host.limits.looks_at_requests() {
+    let is_counted = request.connection.as_ref().is_some_and(|ties| ties.is_counted);
+    if is_counted || !host.limits.looks_at_requests() {
         return Ok(());
     }
     let quota_keys = host.limits.quota_keys(request.client);
@@ -37,8 +38,8 @@ pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Pr
 /// 429.
 pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
     let holder = request.principal.holder();
-    let Some(mut quota_keys) = request.payer.quota_keys().filter(|_| holder != Holder::AnyCaller)
-    else {
+    let of_account = |keys: &QuotaKeys| holder != Holder::AnyCaller && !keys.have_account();
+    let Some(mut quota_keys) = request.payer.quota_keys().filter(of_account) else {
         return Ok(());
     };
     let now_us = host.clock.monotonic_us();

@@ -203,7 +203,8 @@ pub(crate) async fn serve<S: Socket + Send + 'static>(
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
         let framing = activity.framing_of_next();
-        let ties = ConnectionTies { rate: rate.clone(), framing, state: Arc::clone(&state) };
+        let (rate, state) = (rate.clone(), Arc::clone(&state));
+        let ties = ConnectionTies { rate, is_counted: false, framing, state };
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), ties)
     });
     let builder = builder(host);

@@ -99,8 +99,9 @@ impl ThreadPaths {
             Shape::Bare(None) | Shape::Content | Shape::Whole { .. } => b"",
         };
         let (client, payer) = (request.client, &request.payer);
+        let connection = request.connection.as_ref().and_then(|ties| ties.rate.as_ref());
         let caller = Some(&*request.principal);
-        let asked = FastRequest { word, content, client, payer, caller, now_us };
+        let asked = FastRequest { word, content, client, connection, payer, caller, now_us };
         let ThreadPaths { paths, forms, varying, .. } = self;
         varying.clear();
         let path = &mut paths[claimed.at];

@@ -68,7 +68,7 @@ impl OperationClient {
         request.client = client;
         let state = Arc::new(ConnectionState::default());
         let rate = host.limits.of_connection();
-        request.connection = Some(ConnectionTies { rate, framing: None, state });
+        request.connection = Some(ConnectionTies { rate, is_counted: false, framing: None, state });
         OperationClient { host: Arc::clone(host), request, held: Charge::of_work() }
     }
 

@@ -24,6 +24,8 @@ use wellspring_log::Log;
 pub(crate) struct ConnectionTies {
     /// The quota of the connection, if limited.
     pub(crate) rate: Option<Arc<SharedBucket>>,
+    /// Whether the stack that received the request has taken it from the quotas of its payer.
+    pub(crate) is_counted: bool,
     /// Why it is ambiguous where this request ends, if its headers do not tell any more.
     pub(crate) framing: Option<head_rules::HeadAmbiguity>,
     /// What has happened on it.

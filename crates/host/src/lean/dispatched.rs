@@ -14,7 +14,7 @@ use crate::http::dispatch::dispatch;
 use crate::http::routes::Lookup;
 use crate::http::server::Server;
 use crate::http::work::MAX_SHORT_BODY_BYTES;
-use crate::http::{JSON, Request, Response};
+use crate::http::{ConnectionTies, JSON, Request, Response};
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, Uri};
@@ -75,16 +75,15 @@ impl std::task::Wake for RequestSignal {
 }
 
 impl DispatchedPath {
-    /// `None`: connections go to the general stack, which counts limited requests, forwards those
-    /// that another node has to answer, and records traces.
+    /// `None`: connections go to the general stack, which forwards requests that another node has
+    /// to answer, and records traces.
     pub(super) fn new(
         server: &Arc<Server>,
         runtime: &Handle,
         thread: &ServingThread,
     ) -> Option<DispatchedPath> {
         let host = &server.host;
-        let is_served =
-            !host.limits.looks_at_requests() && host.node.cluster().is_none() && !host.otlp.is_on();
+        let is_served = host.node.cluster().is_none() && !host.otlp.is_on();
         let path = || DispatchedPath {
             server: Arc::clone(server),
             runtime: runtime.clone(),
@@ -189,6 +188,13 @@ impl FastPath for DispatchedPath {
         let content = Bytes::copy_from_slice(asked.content);
         let mut request = Request::in_process(host, method, uri, headers, content);
         request.client = asked.client;
+        request.pay_by(asked.payer.clone());
+        request.connection = asked.connection.map(|rate| ConnectionTies {
+            rate: Some(Arc::clone(rate)),
+            is_counted: asked.payer.quota_keys().is_some(),
+            framing: None,
+            state: Arc::default(),
+        });
         let signal = RequestSignal { is_due: AtomicBool::new(false), wake: self.wake.clone() };
         let waiting = DispatchedRequest {
             answer: RefCell::new(Box::pin(dispatch(Arc::clone(&self.server), request))),

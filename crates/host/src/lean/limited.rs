@@ -3,6 +3,7 @@
 use super::loop_state::LoopState;
 use super::seam::{CountedRequest, Guards};
 use super::session::Session;
+use crate::fast::PipelineOrder;
 use crate::identity::Holder;
 use crate::limits::{Limits, QuotaKeys};
 use crate::wire::problem::Problem;
@@ -26,17 +27,24 @@ pub(super) fn count<P>(
 
 impl Session {
     /// Takes a request of this client from the quotas of its connection, its address and its
-    /// account; its body is charged to them.
+    /// account, once however many paths it passes; its body is charged to them. A handler counts
+    /// what no path before it has counted.
     pub(super) fn count<G: Guards>(
         &mut self,
         shared: &LoopState<G>,
+        path_index: usize,
         client: Option<IpAddr>,
         pass: Option<&G::Pass>,
     ) -> Result<(), Box<Problem>> {
-        if !shared.limited {
+        if !shared.limited || self.is_counted {
             return Ok(());
         }
-        let connection = &self.rate;
+        if shared.paths[path_index].path.order() == PipelineOrder::Alone {
+            self.quota_keys = None;
+            return Ok(());
+        }
+        self.is_counted = true;
+        let connection = &*self.rate;
         let request = CountedRequest { client, connection, pass, now_us: shared.now_us };
         let (quota_keys, admitted) = shared.guards.count(request);
         self.quota_keys = Some(quota_keys);
@@ -79,7 +87,7 @@ mod tests {
         let mut answers = Vec::new();
         for piece in input.chunks(piece) {
             let mut turn = session.receive(shared, piece);
-            while turn == NextStep::Flush {
+            while matches!(turn, NextStep::Flush | NextStep::Later) {
                 answers.append(&mut shared.out);
                 turn = session.resume(shared);
             }
@@ -101,6 +109,27 @@ mod tests {
             assert_eq!(stats.refusals.of(RefusalReason::RequestOfConnection), 4);
             // Another connection has its own quota, and time refills it.
             assert_eq!(answered(&mut shared, "192.0.2.1", VISIT.as_bytes(), piece), [302]);
+        }
+    }
+
+    /// The fake handlers count nothing.
+    #[test]
+    fn a_request_is_counted_once_or_by_its_handler() {
+        let post = |path: &str, content: &str| {
+            let length = content.len();
+            format!("POST {path} HTTP/1.1\r\nHost: l\r\nContent-Length: {length}\r\n\r\n{content}")
+        };
+        // The appends' path sends it elsewhere.
+        let passed_on = post("/both", "!");
+        let put_off = post("/handled", "~");
+        let input = [passed_on.repeat(5), put_off.repeat(3), passed_on, put_off].concat();
+        let flags =
+            ["--requests-per-second-per-address", "1", "--bytes-per-second-per-address", "1"];
+        for piece in [1, 7, 100, input.len()] {
+            let (limits, _) = Limits::for_tests(&flags);
+            let mut shared = limited_desk(LIMITS, limits);
+            let got = answered(&mut shared, "192.0.2.1", input.as_bytes(), piece);
+            assert_eq!(got, [200, 200, 200, 200, 200, 200, 200, 200, 429, 200], "{piece}");
         }
     }
 

@@ -46,9 +46,15 @@ impl Session {
         let payer = self.quota_keys.map(|keys| shared.guards.payer(keys)).unwrap_or_default();
         let (client, now_us) = (asking.client, shared.now_us);
         let caller = asking.principal.as_deref();
-        let asked = FastRequest { word, content, client, payer: &payer, caller, now_us };
+        let connection = shared.limited.then_some(&self.rate);
+        let payer = &payer;
+        let asked = FastRequest { word, content, client, connection, payer, caller, now_us };
         let outcome = served.path.answer(&asking.params, asked, &mut served.varying);
         let is_alone = served.path.order() == PipelineOrder::Alone;
+        if is_alone && !matches!(outcome, FastAnswer::Later) {
+            // The handler charges what it reads.
+            self.quota_keys = None;
+        }
         let said = if shared.stopping && !follows { Persistence::Close } else { asking.after };
         if matches!(outcome, FastAnswer::Reply(_) | FastAnswer::Pending(_)) {
             self.handed_in |= served.path.hands_in();

@@ -50,7 +50,7 @@ impl Session {
                 return None;
             }
             let client = shared.guards.client(self.peer, forwarded);
-            let counted = self.count(shared, client, pass.as_ref());
+            let counted = self.count(shared, path_index, client, pass.as_ref());
             let what =
                 counted.and_then(|()| head::fits(what.largest, framing)).map(|()| what.clone());
             let logged = shared.logged(head, client, pass.as_ref());
@@ -119,7 +119,7 @@ impl Session {
                     return None;
                 }
                 let client = shared.guards.client(self.peer, &forwarded);
-                let counted = self.count(shared, client, pass.as_ref());
+                let counted = self.count(shared, request.path_index, client, pass.as_ref());
                 let logged = shared.logged(head, client, pass.as_ref());
                 let principal = caller_of_whole(shared, &request.what, pass.as_ref());
                 if let (Some(piece), Ok(what), Expects::Nothing) =
@@ -180,6 +180,7 @@ impl Session {
     ) -> Option<usize> {
         let (head, rest) = input.split_at(used);
         self.begun = self.begun.wrapping_add(1);
+        let is_counted = std::mem::take(&mut self.is_counted);
         let ParsedRequest { path_index, what, framing, expects, after, word } = request;
         let RequestFacts { client, logged, principal } = known;
         let came = Arrival { at_us: shared.now_us, logged };
@@ -201,16 +202,19 @@ impl Session {
             let length = length as usize;
             let (content, behind) = rest.split_at(length);
             let word = &head[word];
-            self.charge_bytes(shared, length);
             match self.place(shared, asking, word, content, !behind.is_empty()) {
                 Placement::Done => {}
                 Placement::Full(asking) => self.keep(shared, asking, word, content, behind.len()),
                 Placement::Later => {
-                    self.state = State::Later;
+                    (self.state, self.is_counted) = (State::Later, is_counted);
                     return None;
                 }
-                Placement::Elsewhere(..) => return self.new_head(shared, input, path_index + 1),
+                Placement::Elsewhere(..) => {
+                    self.is_counted = is_counted;
+                    return self.new_head(shared, input, path_index + 1);
+                }
             }
+            self.charge_bytes(shared, length);
             self.executed += u32::from(completeness != Completeness::InParts);
             return Some(head.len() + length);
         }

@@ -11,6 +11,7 @@ use crate::http::body_memory::Charge;
 use crate::limits::{QuotaKeys, SharedBucket};
 use crate::wire::problem;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Requests of one connection that are read as a whole and executed before others have their turn:
 /// each may take a fraction of a millisecond.
@@ -70,7 +71,9 @@ pub(crate) struct Session {
     /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
     /// The remaining request quota of the connection.
-    pub(super) rate: SharedBucket,
+    pub(super) rate: Arc<SharedBucket>,
+    /// Whether the current request is taken from its quotas.
+    pub(super) is_counted: bool,
     /// Who pays for the last request, if it is charged.
     pub(super) quota_keys: Option<QuotaKeys>,
 }
@@ -88,7 +91,8 @@ impl Session {
             handed_in: false,
             at_handler: false,
             peer,
-            rate: SharedBucket::default(),
+            rate: Arc::default(),
+            is_counted: false,
             quota_keys: None,
         }
     }

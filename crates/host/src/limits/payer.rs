@@ -16,6 +16,13 @@ pub struct QuotaKeys {
     pub(super) account: Option<Key>,
 }
 
+impl QuotaKeys {
+    /// Whether the account is known, and the request taken from its quota.
+    pub(crate) fn have_account(&self) -> bool {
+        self.account.is_some()
+    }
+}
+
 /// The payer of a request; none if nothing is limited.
 #[derive(Clone, Default)]
 pub struct Payer(Option<(Arc<Limits>, QuotaKeys)>);

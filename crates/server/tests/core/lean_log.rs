@@ -566,3 +566,35 @@ fn limits_hold_for_appends() {
     assert!(told.starts_with(&[200, 200]), "{told:?}");
     assert!(told.contains(&429), "{told:?}");
 }
+
+/// Ten requests of each kind, of which a second's five may be answered.
+#[test]
+fn limits_hold_for_handlers_and_for_what_is_passed_on_to_them() {
+    let [by_connection, by_address] =
+        ["--requests-per-second-per-connection", "--requests-per-second-per-address"];
+    for (limit, lean) in [(by_connection, "true"), (by_address, "true"), (by_address, "false")] {
+        let server = Server::start_with(&[limit, "1", "--lean-loop", lean]);
+        let link =
+            |n: u64| (vec![JSON], json!({"url": "http://example.com", "alias": format!("a{n}")}));
+        let settled = |n: u64| (vec![JSON, ("X-Request-Id", "mine")], event(n));
+        let paths: [(&str, &dyn Fn(u64) -> (Headers, Value)); 2] =
+            [("/api/urls", &link), ("/v1/append", &settled)];
+        let begun = Instant::now();
+        let mut client = server.client();
+        let mut answered = 0;
+        for (path, request) in paths {
+            for n in 0..10 {
+                let (headers, body) = request(n);
+                client.send(&append(path, &headers, body.to_string().as_bytes())).unwrap();
+                let answer = client.answer().unwrap();
+                assert_eq!(is_lean(&answer.headers), lean == "true", "{path}");
+                assert!(answer.status < 300 || answer.status == 429, "{}", answer.text());
+                answered += u64::from(answer.status < 300);
+            }
+        }
+        let refilled = begun.elapsed().as_secs() + 1;
+        assert!((5..=5 + refilled).contains(&answered), "{limit} {lean}: {answered}");
+        // Health checks are never refused.
+        assert_eq!(client.get("/health").unwrap().status, 200);
+    }
+}

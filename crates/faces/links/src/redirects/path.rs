@@ -265,7 +265,8 @@ mod tests {
             let params = self.path.understand(&head).unwrap().unwrap();
             let (word, client) = (code.as_bytes(), client.parse().ok());
             let (payer, now_us) = (&Payer::default(), self.turn_us);
-            let asked = FastRequest { word, content: b"", client, payer, caller: None, now_us };
+            let (content, connection, caller) = (&b""[..], None, None);
+            let asked = FastRequest { word, content, client, connection, payer, caller, now_us };
             self.turn_us += 1;
             let mut varying = Varying::new();
             let became = self.path.answer(&params, asked, &mut varying);
