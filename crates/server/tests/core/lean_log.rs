@@ -567,6 +567,8 @@ fn limits_hold_for_appends() {
     assert!(told.contains(&429), "{told:?}");
 }
 
+type NumberedRequest = dyn Fn(u64) -> (Headers, Value);
+
 /// Ten requests of each kind, of which a second's five may be answered.
 #[test]
 fn limits_hold_for_handlers_and_for_what_is_passed_on_to_them() {
@@ -577,8 +579,7 @@ fn limits_hold_for_handlers_and_for_what_is_passed_on_to_them() {
         let link =
             |n: u64| (vec![JSON], json!({"url": "http://example.com", "alias": format!("a{n}")}));
         let settled = |n: u64| (vec![JSON, ("X-Request-Id", "mine")], event(n));
-        let paths: [(&str, &dyn Fn(u64) -> (Headers, Value)); 2] =
-            [("/api/urls", &link), ("/v1/append", &settled)];
+        let paths: [(&str, &NumberedRequest); 2] = [("/api/urls", &link), ("/v1/append", &settled)];
         let begun = Instant::now();
         let mut client = server.client();
         let mut answered = 0;
