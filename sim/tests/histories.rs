@@ -25,7 +25,9 @@ fn histories_without_a_planted_bug_are_clean() {
 #[test]
 fn every_planted_bug_is_found_within_200_seeds() {
     catch_panics();
-    let missed: Vec<&str> = (Plant::ALL.iter())
+    // A shared log has no floor: the log's own tests plant these.
+    let of_cuts = [Plant::ForgetsFloor, Plant::JudgesTheRest];
+    let missed: Vec<&str> = (Plant::ALL.iter().filter(|plant| !of_cuts.contains(plant)))
         .filter(|plant| (0..200).all(|seed| run(seed, Some(**plant), false).violation.is_none()))
         .map(|plant| plant.name())
         .collect();

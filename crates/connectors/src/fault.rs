@@ -120,6 +120,9 @@ impl From<wellspring_log::ReadError> for Fault {
             wellspring_log::ReadError::Corrupt(damage) => {
                 Fault::stop(StopCode::LogDamaged, damage.to_string())
             }
+            trimmed @ wellspring_log::ReadError::Trimmed { .. } => {
+                Fault::stop(StopCode::RecordsLost, trimmed.to_string())
+            }
             passing => Fault::Transient(passing.to_string()),
         }
     }

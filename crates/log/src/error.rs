@@ -102,6 +102,12 @@ pub enum ReadError {
     /// The caller's [`Work`](crate::Work) stopped before the answer was found. A retry with more
     /// time or steps may help; a cursor continues from where it stopped.
     Stopped(Stopped),
+    /// The answer needs events from before the log's beginning, which was cut off. A retry does not
+    /// help: ask for what is after the position before `first`.
+    Trimmed {
+        /// Position of the log's first event.
+        first: Position,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -110,6 +116,12 @@ impl fmt::Display for ReadError {
             ReadError::Corrupt(corruption) => corruption.fmt(f),
             ReadError::Io { doing, error } => write!(f, "{doing}: {error}"),
             ReadError::Stopped(stopped) => write!(f, "the read was stopped: {stopped}"),
+            ReadError::Trimmed { first } => write!(
+                f,
+                "events before position {first} were removed from the log, and the answer depends \
+                 on them: ask for what comes after {}",
+                first - 1
+            ),
         }
     }
 }
@@ -128,6 +140,34 @@ impl ReadError {
         ReadError::Io { doing: doing.into(), error: error.to_string() }
     }
 }
+
+/// Why the beginning of a log was not cut off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrimError {
+    /// The log is a copy of a shared log, whose beginning stays. A retry does not help.
+    Copy,
+    /// The log cannot be read.
+    Read(ReadError),
+    /// The file system refused. The log is as before; a retry may help.
+    Io {
+        /// Whether the device is full.
+        is_full: bool,
+        /// What was done, and the system's error.
+        error: String,
+    },
+}
+
+impl fmt::Display for TrimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrimError::Copy => f.write_str("the beginning of a shared log cannot be cut off"),
+            TrimError::Read(error) => error.fmt(f),
+            TrimError::Io { error, .. } => f.write_str(error),
+        }
+    }
+}
+
+impl std::error::Error for TrimError {}
 
 /// Why an append was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]

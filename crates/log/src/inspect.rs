@@ -10,6 +10,7 @@ pub use lost_end::evidence_of_lost_end;
 use lost_end::{note_lost_end, verify_end};
 
 use crate::error::{Corruption, LostEnd, OpenError};
+use crate::floor::Floor;
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::journal::{CopyIdentity, all_lost, was_claimed};
 use crate::query::CompiledQuery;
@@ -104,6 +105,8 @@ pub struct Report {
     pub damage: Vec<Corruption>,
     /// Evidence that the last segments are gone.
     pub lost_end: Option<LostEnd>,
+    /// Position of its first event, 1 unless the beginning was cut off.
+    pub first: Position,
     /// Position of the last event in its segments.
     pub head: Position,
     /// Base of the last segment.
@@ -178,9 +181,16 @@ fn listed(storage: &dyn Storage) -> Result<Vec<String>, OpenError> {
         .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })
 }
 
+/// Position of the first event of a log.
+fn first(storage: &dyn Storage) -> Result<Position, OpenError> {
+    Ok(Floor::read(storage)?.map_or(1, |floor| floor.first))
+}
+
+/// Bases of the segments, without what was cut off.
 fn bases(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
-    let names = listed(storage)?;
+    let (names, first) = (listed(storage)?, first(storage)?);
     let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    bases.retain(|&base| base >= first);
     bases.sort_unstable();
     if bases.is_empty() {
         let error = io::Error::new(io::ErrorKind::NotFound, "no segment files in it");
@@ -351,11 +361,15 @@ pub fn verify_on(
             let lost = all_lost(storage, &names)?.ok_or(OpenError::Io { error, doing })?;
             return Ok(Report { damage: vec![lost], ..Report::default() });
         }
+        Err(OpenError::Corrupt(floor)) => {
+            return Ok(Report { damage: vec![floor], ..Report::default() });
+        }
         bases => bases?,
     };
     let last_base = *bases.last().expect("there are segments");
-    let mut report = Report { last_base, ..Report::default() };
-    let mut expected = 1;
+    let first = first(storage)?;
+    let mut report = Report { first, last_base, ..Report::default() };
+    let mut expected = first;
     let mut lengths = Vec::new();
     for base in &bases {
         lengths.push(open(storage, &segment_name(*base))?.len().unwrap_or(0));

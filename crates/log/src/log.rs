@@ -24,8 +24,7 @@ use crate::threads::lock;
 use crate::work::Work;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use wellspring_format::record::RequestKey;
 use wellspring_types::{HistoryId, Position, Query};
@@ -33,6 +32,8 @@ use wellspring_types::{HistoryId, Position, Query};
 /// Figures about a log, for metrics and people. Counters start when it is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogStats {
+    /// Position of the first event, 1 unless the beginning was cut off.
+    pub first: Position,
     /// Last durable position.
     pub head: Position,
     /// Bytes of all files of the log.
@@ -459,6 +460,7 @@ impl Log {
         let disk = sequencer.disk_usage();
         let indexes = sequencer.segments.index_usage();
         LogStats {
+            first: self.snapshot().first(),
             head: self.head(),
             disk_bytes: disk.all_bytes,
             segment_bytes: disk.segment_bytes,

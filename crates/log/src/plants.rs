@@ -76,6 +76,10 @@ plants! {
     NeverMends = "never-mends",
     /// Appends in doubt are not offered again.
     ForgetsDoubt = "forgets-doubt",
+    /// The beginning of a log is removed before the floor is durable.
+    ForgetsFloor = "forgets-floor",
+    /// A condition is judged by what a cut has left.
+    JudgesTheRest = "judges-the-rest",
 }
 
 #[cfg(any(test, wellspring_plants))]

@@ -1,8 +1,9 @@
 //! Scrubbing: reading every durable byte of an open log from the device, so that damage shows
 //! before a read needs the event, and while a backup may still have it.
 
-use crate::error::{Corruption, ReadError};
+use crate::error::{Corruption, OpenError, ReadError};
 use crate::extent::{Extent, SegmentExtent};
+use crate::floor::{FLOOR_FILE, Floor};
 use crate::index::{IndexError, SegmentIndex};
 use crate::journal::{CopyIdentity, EPOCH_FILE, JOURNAL_FILE, KeptFile, keep_epoch};
 use crate::log::Log;
@@ -81,15 +82,11 @@ impl Log {
             return ScrubEnd::Stopped;
         }
         report.mended = self.sequencer().segments.take_mended();
-        let (name, keep): (_, fn(&Log) -> _) = if !extent.is_copy {
-            (EPOCH_FILE, Log::keep_epoch)
+        if extent.is_copy {
+            self.keep(JOURNAL_FILE, Log::keep_identity, &mut report);
         } else {
-            (JOURNAL_FILE, Log::keep_identity)
-        };
-        match self.require_folder().and_then(|()| keep(self)) {
-            Ok(KeptFile::Sound) => {}
-            Ok(KeptFile::Mended) => report.mended.push(name.to_owned()),
-            Err(error) => report.unread.push(format!("{name}: {error}")),
+            self.keep(EPOCH_FILE, Log::keep_epoch, &mut report);
+            self.keep(FLOOR_FILE, Log::keep_floor, &mut report);
         }
         // Last, because files may go at any moment before.
         if self.feed().is_closed() { ScrubEnd::Stopped } else { ScrubEnd::Complete(report) }
@@ -104,9 +101,34 @@ impl Log {
         self.sequencer().storage.require_folder()
     }
 
+    /// Has a small file beside the segments checked, and written again if it is not what it was.
+    fn keep(&self, name: &str, check: fn(&Log) -> io::Result<KeptFile>, report: &mut ScrubReport) {
+        match self.require_folder().and_then(|()| check(self)) {
+            Ok(KeptFile::Sound) => {}
+            Ok(KeptFile::Mended) => report.mended.push(name.to_owned()),
+            Err(error) => report.unread.push(format!("{name}: {error}")),
+        }
+    }
+
     fn keep_epoch(&self) -> io::Result<KeptFile> {
         let epoch = self.sequencer().epoch.load(Ordering::Relaxed);
         keep_epoch(&*self.sequencer().storage, epoch)
+    }
+
+    fn keep_floor(&self) -> io::Result<KeptFile> {
+        let sequencer = self.sequencer();
+        // A cut may be writing it.
+        let _alone = sequencer.sealer.own_indexes();
+        let Some(&history) = sequencer.history.get() else { return Ok(KeptFile::Sound) };
+        let known = sequencer.segments.floor(history);
+        let Some(known) = known else { return Ok(KeptFile::Sound) };
+        match Floor::read(&*sequencer.storage) {
+            Ok(Some(found)) if found == known => return Ok(KeptFile::Sound),
+            Err(OpenError::Io { error, .. }) => return Err(error),
+            _ => {}
+        }
+        known.write(&*sequencer.storage)?;
+        Ok(KeptFile::Mended)
     }
 
     /// Checks the file that says of which shared log this is a copy. The journal's thread, which

@@ -16,6 +16,7 @@ pub const READING: &[&Kind] = &[
     &problem::TOO_MUCH_MEMORY,
     &problem::TOO_COSTLY,
     &problem::CORRUPT,
+    &problem::TRIMMED,
     &problem::IO,
 ];
 
@@ -28,6 +29,7 @@ pub const APPENDING: &[&Kind] = &[
     &problem::NOT_LEADING,
     &problem::LOG_CLOSED,
     &problem::CORRUPT,
+    &problem::TRIMMED,
     &problem::IO,
 ];
 

@@ -7,7 +7,7 @@
 use super::problem::{INTERRUPTED, Problem, Retry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use wellspring_log::{AppendError, LeaseError};
+use wellspring_log::{AppendError, LeaseError, TrimError};
 
 /// Proof that a refused request has changed nothing, so that it may be sent again elsewhere.
 #[derive(Debug)]
@@ -66,6 +66,12 @@ impl StepError for AppendError {
 }
 
 impl StepError for LeaseError {
+    fn had_no_effect(&self) -> bool {
+        true
+    }
+}
+
+impl StepError for TrimError {
     fn had_no_effect(&self) -> bool {
         true
     }

@@ -164,6 +164,10 @@ crate::kinds! {
         "The request's head is too long or has too many headers.",
         "Send fewer and shorter headers.",
         "there are more than 100 headers" r#""limit":100"#;
+    TRIMMED 410 "trimmed" "The beginning of the log was removed" Retry::No,
+        "The log no longer has its first events, and the answer depends on them. Nothing is answered from what is left.",
+        "Ask for what comes after the position before first: after=first-1 in a read, after in a condition.",
+        "events before position 1000001 were removed from the log, and the answer depends on them: ask for what comes after 1000000" r#""first":1000001"#;
     CORRUPT 500 "corrupt" "Stored data is damaged" Retry::No,
         "Bytes on disk differ from what was written. The server never answers with wrong or missing events instead.",
         "Stop the server and run wellspring mend with a backup; wellspring verify lists all damage.",

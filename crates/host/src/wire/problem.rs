@@ -7,7 +7,9 @@ use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use std::io::Write as _;
-use wellspring_log::{AppendError, FenceRefusal, Leader, LeaseError, ReadError, TooManyWaiters};
+use wellspring_log::{
+    AppendError, FenceRefusal, Leader, LeaseError, ReadError, TooManyWaiters, TrimError,
+};
 use wellspring_types::{Conflict, HistoryId, Invalid, Position};
 
 /// Whether a retry helps.
@@ -355,6 +357,20 @@ impl From<ReadError> for Box<Problem> {
             }
             ReadError::Io { .. } => IO.because(detail),
             ReadError::Stopped(_) => TOO_COSTLY.because(detail),
+            ReadError::Trimmed { first } => {
+                TRIMMED.because(detail).with("first", first.to_string())
+            }
+        }
+    }
+}
+
+impl From<StepRefusal<TrimError>> for Box<Problem> {
+    fn from(refused: StepRefusal<TrimError>) -> Box<Problem> {
+        let detail = refused.error.to_string();
+        match refused.error {
+            TrimError::Read(error) => error.into(),
+            TrimError::Io { is_full: true, .. } => STORAGE_FULL.because(detail),
+            TrimError::Copy | TrimError::Io { .. } => IO.because(detail),
         }
     }
 }

@@ -34,6 +34,30 @@ pub(crate) fn merge(
     merge_with_common(indexes, seed, stop, COMMON, file)
 }
 
+/// Writes the file of an index for the segments of another one from the position `first` on, where
+/// one of them begins.
+///
+/// # Errors
+/// [`IndexError`].
+pub(crate) fn without_beginning(
+    index: &Arc<SealedIndex>,
+    first: u64,
+    seed: u64,
+    file: &dyn WriteAt,
+) -> Result<(), IndexError> {
+    let left_out = u32::try_from(first - index.base()).expect("a position of these segments");
+    let never = AtomicBool::new(false);
+    let kept = AdjacentIndexes {
+        indexes: std::slice::from_ref(index),
+        left_out,
+        stop: &never,
+        common: COMMON,
+        last_read: Cell::new(0),
+        steps: Cell::new(0),
+    };
+    write_adjacent(&kept, seed, file).map_err(|(_, error)| error)
+}
+
 /// The same with a given threshold for common tags.
 pub(super) fn merge_with_common(
     indexes: &[Arc<SealedIndex>],
@@ -42,18 +66,29 @@ pub(super) fn merge_with_common(
     common: u32,
     file: &dyn WriteAt,
 ) -> Result<(), (usize, IndexError)> {
+    let (left_out, last_read, steps) = (0, Cell::new(0), Cell::new(0));
+    let merged = AdjacentIndexes { indexes, left_out, stop, common, last_read, steps };
+    write_adjacent(&merged, seed, file)
+}
+
+fn write_adjacent(
+    merged: &AdjacentIndexes<'_>,
+    seed: u64,
+    file: &dyn WriteAt,
+) -> Result<(), (usize, IndexError)> {
     let mut segments = Vec::new();
-    for (place, index) in indexes.iter().enumerate() {
+    for (place, index) in merged.indexes.iter().enumerate() {
         segments.extend(index.segments().map_err(|error| (place, error))?);
     }
-    let merged =
-        AdjacentIndexes { indexes, stop, common, last_read: Cell::new(0), steps: Cell::new(0) };
-    write(&merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
+    segments.retain(|segment| segment.base >= merged.base());
+    write(merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
 }
 
 /// The indexes to merge.
 struct AdjacentIndexes<'i> {
     indexes: &'i [Arc<SealedIndex>],
+    /// Number of events at the beginning of the first that are left out.
+    left_out: u32,
     stop: &'i AtomicBool,
     common: u32,
     /// The one read last.
@@ -63,9 +98,9 @@ struct AdjacentIndexes<'i> {
 }
 
 impl AdjacentIndexes<'_> {
-    /// Number of events before those of an index.
+    /// Number of events before those of an index, with those that are left out.
     fn shift(&self, place: usize) -> u32 {
-        let shift = self.indexes[place].base() - self.base();
+        let shift = self.indexes[place].base() - self.indexes[0].base();
         u32::try_from(shift).expect("the events of adjacent segments are counted by a u32")
     }
 
@@ -144,6 +179,11 @@ impl MergedTerms<'_> {
             self.of.step(list.count() as usize)?;
             list.read_all(index.file(), index.len(), self.of.shift(place), out)?;
         }
+        let left_out = self.of.left_out;
+        if left_out > 0 {
+            out.drain(..out.partition_point(|&rel| rel < left_out));
+            out.iter_mut().for_each(|rel| *rel -= left_out);
+        }
         Ok(())
     }
 }
@@ -159,12 +199,12 @@ impl Contents for AdjacentIndexes<'_> {
     }
 
     fn base(&self) -> u64 {
-        self.indexes[0].base()
+        self.indexes[0].base() + u64::from(self.left_out)
     }
 
     fn events(&self) -> u32 {
         let last = self.indexes.len() - 1;
-        self.shift(last) + self.indexes[last].len()
+        self.shift(last) + self.indexes[last].len() - self.left_out
     }
 
     fn common(&self) -> u32 {
@@ -179,9 +219,14 @@ impl Contents for AdjacentIndexes<'_> {
         &self,
         each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
+        let mut left_out = self.left_out;
         self.of_each(|_, index| {
             index.each_offset(&mut |offset| {
                 self.step(1)?;
+                if left_out > 0 {
+                    left_out -= 1;
+                    return Ok(());
+                }
                 each(offset)
             })
         })?;
@@ -193,14 +238,28 @@ impl Contents for AdjacentIndexes<'_> {
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.indexes.len()];
         let mut types = self.merged_terms(Domain::Type)?;
         let mut place = 0;
+        let mut rels = Vec::new();
         while types.advance()? {
+            if self.left_out > 0 {
+                types.read_rels(&mut rels)?;
+            }
+            if self.left_out > 0 && rels.is_empty() {
+                // None of its events stays; its number is asked for no more.
+                types.have.iter().for_each(|&index| places[index].push(u32::MAX));
+                continue;
+            }
             types.have.iter().for_each(|&index| places[index].push(place));
             place += 1;
         }
         let mut all = EventTypes::new(place, self.events());
+        let mut left_out = self.left_out;
         self.of_each(|at, index| {
             index.each_type(&mut |number| {
                 self.step(1)?;
+                if left_out > 0 {
+                    left_out -= 1;
+                    return Ok(());
+                }
                 let place = places[at].get(number as usize);
                 all.push(*place.ok_or_else(|| index.damaged_type_column())?);
                 Ok(())
@@ -214,7 +273,9 @@ impl Contents for AdjacentIndexes<'_> {
         let mut rels = Vec::new();
         while terms.advance()? {
             terms.read_rels(&mut rels)?;
-            each(terms.term(), &rels)?;
+            if !rels.is_empty() {
+                each(terms.term(), &rels)?;
+            }
         }
         Ok(())
     }
@@ -270,7 +331,19 @@ mod tests {
             let some = merged(some, 9);
             let all: Vec<_> = [opened(some)].into_iter().chain(rest.iter().cloned()).collect();
             let merged = opened(merged(&all, 10));
-            prop_assert_eq!(merged.segments().unwrap(), segments);
+            prop_assert_eq!(merged.segments().unwrap(), segments.clone());
+            for (place, &cut) in cuts[1..cuts.len() - 1].iter().enumerate() {
+                let file = std::cell::RefCell::new(Vec::new());
+                without_beginning(&merged, 100 + cut as u64, 11, &file).unwrap();
+                let rest = opened(file.into_inner());
+                prop_assert_eq!(rest.segments().unwrap(), segments[place + 1..].to_vec());
+                let index = SegmentIndex::Sealed(rest);
+                for _ in 0..4 {
+                    check(&index, &models[cut..], &mut dice, types, tags);
+                    check_names(&index, &models[cut..], &mut dice);
+                }
+                check_counts(&index, &models[cut..], &mut dice);
+            }
             let index = SegmentIndex::Sealed(merged);
             prop_assert_eq!((index.base(), index.len() as usize), (100, count));
             for _ in 0..12 {

@@ -57,7 +57,7 @@ pub(crate) use candidates::Candidates;
 pub(crate) use counting::SegmentCount;
 pub(crate) use file::{MOST_SEGMENTS, ReadAt, SegmentExtent, WriteAt};
 pub use loaded::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
-pub(crate) use merge::merge;
+pub(crate) use merge::{merge, without_beginning};
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 

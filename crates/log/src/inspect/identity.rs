@@ -2,6 +2,7 @@
 
 use super::{existing, open};
 use crate::error::OpenError;
+use crate::floor::Floor;
 use crate::journal::CopyIdentity;
 use crate::recover;
 use crate::segments::first_salt_in_index;
@@ -18,6 +19,9 @@ use wellspring_types::HistoryId;
 /// [`OpenError`]: a file cannot be read.
 pub fn history(dir: &Path) -> Result<Option<HistoryId>, OpenError> {
     let storage = existing(dir)?;
+    if let Some(floor) = Floor::read(&storage)? {
+        return Ok(Some(floor.history));
+    }
     let name = segment_name(1);
     match open(&storage, &name).and_then(|file| recover::read_header(&*file, &name)) {
         Ok(header) => {

@@ -1,9 +1,8 @@
 //! The epoch: how often the log has been opened for writing. Claiming an epoch fences all earlier
 //! writers, whose lease tokens become invalid.
 
-use super::segment_writer::is_full;
 use crate::error::{Corruption, OpenError};
-use crate::storage::{Storage, read_device, replace_file};
+use crate::storage::{Storage, is_full, read_device, replace_file};
 use std::io;
 use wellspring_format::segment::{is_index_name, segment_name};
 

@@ -7,8 +7,8 @@
 //! files with temporary names.
 
 use super::JournalError;
-use super::segment_writer::{extend_with_zeros, is_full};
-use crate::storage::{Storage, StorageFile};
+use super::segment_writer::extend_with_zeros;
+use crate::storage::{Storage, StorageFile, is_full};
 use std::io;
 use std::sync::Arc;
 use wellspring_format::segment::{

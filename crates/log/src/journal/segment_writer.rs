@@ -11,7 +11,7 @@ use crate::histogram::{self, Recorder};
 use crate::options::{Clock, Options};
 use crate::segments::Segments;
 use crate::shared::Place;
-use crate::storage::{Storage, StorageFile, write_under};
+use crate::storage::{Storage, StorageFile, is_full, write_under};
 use std::io;
 use std::sync::Arc;
 use wellspring_format::batch::BATCH_HEADER_BYTES;
@@ -308,12 +308,4 @@ pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> i
         at += len;
     }
     Ok(())
-}
-
-pub(super) fn is_full(error: &io::Error) -> bool {
-    // A limit on file sizes (`ulimit -f`) also counts as a full disk.
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    )
 }

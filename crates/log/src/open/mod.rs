@@ -8,6 +8,7 @@ pub(crate) use copy::open_shared;
 use start::{StartedJournal, start};
 
 use crate::error::{Corruption, OpenError};
+use crate::floor::Floor;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
 use crate::journal::{CopyIdentity, FileJournal, all_lost, claim_epoch, create_segment};
 use crate::options::Options;
@@ -87,7 +88,14 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
         recovered.last.make_durable()?;
     }
     let sync = options.sync;
-    let history = history_of_first(&**storage)?;
+    let history = match recovered.floor {
+        Some(floor) => floor.history,
+        None => history_of_first(&**storage)?,
+    };
+    // Nothing refers to them any more.
+    for name in &recovered.cut_off {
+        let _ = storage.remove(name);
+    }
     start(storage, options, recovered, |writer| StartedJournal {
         journal: Box::new(FileJournal::new(writer, sync, epoch)),
         role: Role::Leading { epoch },
@@ -142,7 +150,8 @@ fn recover_segments(
     // A new folder's segment has epoch 1, which is claimed next.
     let is_new = bases.is_empty();
     let seen_epoch = if is_new { 0 } else { seen_epoch };
-    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch, is_new })
+    let Folder { floor, cut_off, .. } = folder;
+    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch, is_new, floor, cut_off })
 }
 
 /// The files of a log in a folder.
@@ -151,6 +160,10 @@ struct Folder {
     bases: Vec<Position>,
     /// Names of indexes, ascending.
     indexes: Vec<String>,
+    /// Where the log begins, if its beginning was cut off.
+    floor: Option<Floor>,
+    /// Files of what was cut off, which a crash has left.
+    cut_off: Vec<String>,
 }
 
 fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
@@ -159,16 +172,21 @@ fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
         // An unfinished file left by a crash.
         let _ = storage.remove(name);
     }
+    let floor = Floor::read(storage)?;
+    let first = floor.map_or(1, |floor| floor.first);
+    let is_cut_off = |name: &String| {
+        let is_before = parse_segment_name(name).is_some_and(|base| base < first);
+        is_before || is_index_name(name) && *name < index_name(first)
+    };
+    let (cut_off, names): (Vec<_>, Vec<_>) = names.into_iter().partition(is_cut_off);
     let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
     bases.sort_unstable();
-    if let Some(&first) = bases.first()
-        && first != 1
-    {
-        return Err(missing(1));
+    if bases.first().is_some_and(|&base| base != first) || floor.is_some() && bases.is_empty() {
+        return Err(missing(first));
     }
     let mut indexes: Vec<String> = names.into_iter().filter(|name| is_index_name(name)).collect();
     indexes.sort_unstable();
-    Ok(Folder { bases, indexes })
+    Ok(Folder { bases, indexes, floor, cut_off })
 }
 
 /// Checks that the last segment has no index, which is written only once the next segment holds a
@@ -302,6 +320,10 @@ struct RecoveredSegments {
     seen_epoch: u64,
     /// Whether the segment was just created, which is durable then.
     is_new: bool,
+    /// Where the log begins, if its beginning was cut off.
+    floor: Option<Floor>,
+    /// Files of what was cut off.
+    cut_off: Vec<String>,
 }
 
 /// The recovered segment that is being written.

@@ -41,11 +41,14 @@ pub(super) fn start(
     recovered: RecoveredSegments,
     journal: impl FnOnce(SegmentWriter) -> StartedJournal,
 ) -> Result<OpenedLog, OpenError> {
-    let RecoveredSegments { mut list, unsealed, last, .. } = recovered;
+    let RecoveredSegments { mut list, unsealed, last, floor, .. } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
     let file = Some(Arc::clone(&last.file));
     list.push(Arc::new(Run::new(Arc::clone(storage), base, file, last.index)));
+    if let Some(floor) = floor {
+        list[0].segments()[0].begins_the_log(floor.removed_until_us);
+    }
     let segments = Arc::new(Segments::new(list));
     let resume =
         Resume { base, salt: scanned.header.salt, end: scanned.end, last_crc: scanned.last_crc };

@@ -1,6 +1,7 @@
 //! Counts events from the indexes, without reading them. The results equal those of a read of the
 //! same snapshot; later events are never counted.
 
+use super::position_range::PositionRange;
 use super::snapshot::Snapshot;
 use crate::error::ReadError;
 use crate::index::{IndexError, SegmentCount, TermKind, TermPage};
@@ -110,6 +111,11 @@ impl Snapshot {
         begun.saturating_sub(1)
     }
 
+    /// Checks that nothing after a position was cut off.
+    fn require_after(&self, after: Position) -> Result<(), ReadError> {
+        PositionRange { low: after, high: self.head() }.require(self.runs())
+    }
+
     /// A run and its events after a position; `None` after the last run.
     fn run_range(&self, number: usize, after: Position) -> Option<(Arc<Run>, Range<u32>)> {
         let run = self.runs().get(number).filter(|s| s.base() <= self.head())?;
@@ -127,6 +133,7 @@ impl EventCount {
     /// # Errors
     /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<CountStep, ReadError> {
+        self.snapshot.require_after(self.after)?;
         let Some((run, range)) = self.snapshot.run_range(self.run, self.after) else {
             return Ok(CountStep::Done(self.counted));
         };
@@ -166,6 +173,7 @@ impl GroupedCount {
     /// # Errors
     /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<GroupCountStep, ReadError> {
+        self.snapshot.require_after(self.after)?;
         let Some((run, range)) = self.snapshot.run_range(self.run, self.after) else {
             return Ok(GroupCountStep::Done(std::mem::take(&mut self.groups)));
         };

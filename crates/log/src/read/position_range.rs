@@ -13,6 +13,19 @@ pub(crate) struct PositionRange {
     pub(crate) high: Position,
 }
 
+impl PositionRange {
+    /// Checks that no part of the range was cut off.
+    ///
+    /// # Errors
+    /// [`ReadError::Trimmed`].
+    pub(crate) fn require(self, runs: &[Arc<Run>]) -> Result<(), ReadError> {
+        match runs.first() {
+            Some(run) if self.low + 1 < run.base() => Err(ReadError::Trimmed { first: run.base() }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Position of the event with this id in the range.
 pub(crate) fn find_id(
     runs: &[Arc<Run>],

@@ -59,6 +59,13 @@ impl Snapshot {
         self.head
     }
 
+    /// Position of its first event, 1 unless the beginning was cut off. What is read from before it
+    /// is refused with [`ReadError::Trimmed`].
+    #[must_use]
+    pub fn first(&self) -> Position {
+        self.runs.first().map_or(1, |run| run.base())
+    }
+
     /// The same without what follows a position.
     #[must_use]
     pub fn up_to(&self, position: Position) -> Snapshot {
@@ -290,10 +297,7 @@ impl Events {
         let runs = &self.snapshot.runs;
         let at = runs.partition_point(|run| run.base() <= wanted);
         let Some(run) = at.checked_sub(1).and_then(|i| runs.get(i)) else {
-            return Err(ReadError::Io {
-                doing: format!("reading position {wanted}"),
-                error: "no segment holds it".into(),
-            });
+            return Err(ReadError::Trimmed { first: self.snapshot.first() });
         };
         let last = runs.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
         let first = run.base().max(self.low + 1);

@@ -27,7 +27,8 @@ impl Snapshot {
     #[must_use]
     pub fn first_since(&self, time_us: u64) -> TimeSearch {
         let every = CompiledQuery::shared(&Query::all());
-        TimeSearch { snapshot: self.clone(), every, time_us, before: 0, found: self.head() + 1 }
+        let (before, found) = (self.first() - 1, self.head() + 1);
+        TimeSearch { snapshot: self.clone(), every, time_us, before, found: found.max(before + 1) }
     }
 }
 
@@ -37,6 +38,7 @@ impl TimeSearch {
     ///
     /// # Errors
     /// [`ReadError`]: damage in the way, or `work` stops; the search keeps its state for a retry.
+    /// [`ReadError::Trimmed`] if events of that time may have been cut off.
     pub fn step(&mut self, work: &mut Work) -> Result<Position, ReadError> {
         while self.before + 1 < self.found {
             let (position, segment) = self.probe();
@@ -53,6 +55,11 @@ impl TimeSearch {
             } else {
                 self.found = position;
             }
+        }
+        let first = self.snapshot.first();
+        let begins = &self.snapshot.runs()[0].segments()[0];
+        if self.found == first && begins.removed_until_us().is_some_and(|us| self.time_us <= us) {
+            return Err(ReadError::Trimmed { first });
         }
         Ok(self.found)
     }

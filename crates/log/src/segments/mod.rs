@@ -13,12 +13,13 @@ pub(crate) use open_segment::OpenSegment;
 pub(crate) use run::{IndexOwner, Run};
 
 use crate::error::Corruption;
+use crate::floor::Floor;
 use crate::index::Terms;
 use crate::storage::StorageFile;
 use crate::threads::lock;
 use std::sync::{Arc, Mutex};
 use wellspring_format::segment::index_name;
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 /// The memory and disk usage of a log's indexes.
 #[derive(Debug, Default)]
@@ -102,6 +103,28 @@ impl Segments {
         let at = kept.partition_point(|run| run.base() < merged.base());
         kept.insert(at, merged);
         *runs = Arc::new(kept);
+    }
+
+    /// Removes the runs with segments before a floor, and puts `part` in the place of what is kept
+    /// of the last of them. Returns those removed.
+    pub(crate) fn cut_beginning(&self, floor: &Floor, part: Option<Arc<Run>>) -> Vec<Arc<Run>> {
+        let mut runs = lock(&self.runs);
+        let (removed, kept): (Vec<_>, Vec<_>) =
+            runs.iter().cloned().partition(|run| run.base() < floor.first);
+        let runs_left: Vec<_> = part.into_iter().chain(kept).collect();
+        let first = &runs_left[0].segments()[0];
+        assert_eq!(first.base(), floor.first, "the log begins with a segment");
+        first.begins_the_log(floor.removed_until_us);
+        *runs = Arc::new(runs_left);
+        removed
+    }
+
+    /// Where the log begins, if its beginning was cut off.
+    pub(crate) fn floor(&self, history: HistoryId) -> Option<Floor> {
+        let runs = self.runs();
+        let first = &runs[0].segments()[0];
+        let removed_until_us = first.removed_until_us()?;
+        Some(Floor { history, first: first.base(), removed_until_us })
     }
 
     /// Replaces a damaged file: readers that start from now on use the new one.

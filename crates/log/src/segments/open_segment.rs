@@ -1,7 +1,9 @@
 //! A segment of an open log: its file, and the damage found in it.
 
-use crate::error::{Corruption, ReadError};
+use crate::error::{Corruption, OpenError, ReadError};
+use crate::recover;
 use crate::storage::StorageFile;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use wellspring_format::segment::segment_name;
@@ -15,6 +17,9 @@ pub(crate) struct OpenSegment {
     file: OnceLock<Arc<dyn StorageFile>>,
     /// When its first event was recorded, once that was read; µs since 1970 UTC.
     first_time_us: OnceLock<u64>,
+    /// In the first segment of a log whose beginning was cut off: no event before it was recorded
+    /// later, µs since 1970 UTC.
+    removed_until_us: OnceLock<u64>,
     /// The first damage found in it, or in an index that could not be rebuilt.
     damage: OnceLock<Corruption>,
     /// How often the index that begins with this segment has been rebuilt.
@@ -33,6 +38,7 @@ impl OpenSegment {
             base,
             file: slot,
             first_time_us: OnceLock::new(),
+            removed_until_us: OnceLock::new(),
             damage: OnceLock::new(),
             indexes_mended: AtomicU64::new(0),
             mended_noted: AtomicU64::new(0),
@@ -59,6 +65,25 @@ impl OpenSegment {
     /// Takes note of the time of its first event, which is published and so never changes.
     pub(crate) fn know_first_time(&self, recorded_us: u64) {
         let _ = self.first_time_us.set(recorded_us);
+    }
+
+    /// No event that was cut off before it was recorded later than this, if any was.
+    pub(crate) fn removed_until_us(&self) -> Option<u64> {
+        self.removed_until_us.get().copied()
+    }
+
+    /// Everything before it is cut off, and was recorded up to this time.
+    pub(crate) fn begins_the_log(&self, removed_until_us: u64) {
+        let _ = self.removed_until_us.set(removed_until_us);
+    }
+
+    /// The salt in its header.
+    pub(crate) fn salt(&self) -> Result<u64, OpenError> {
+        let file = self.file().map_err(|error| {
+            let error = io::Error::other(error.to_string());
+            OpenError::Io { doing: format!("reading {}", self.name()), error }
+        })?;
+        Ok(recover::read_header(&**file, &self.name())?.salt)
     }
 
     /// Records damage and returns it as an error. It is kept until the log is opened again.

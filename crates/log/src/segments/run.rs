@@ -4,7 +4,6 @@ use super::index_file::{build_active, open_sealed, replace_index};
 use super::open_segment::OpenSegment;
 use crate::error::{Corruption, OpenError, ReadError};
 use crate::index::{self, IndexError, SegmentExtent, SegmentIndex};
-use crate::recover;
 use crate::storage::{Storage, StorageFile};
 use crate::threads::lock;
 use crate::work::{Repair, Stopped, Work};
@@ -37,9 +36,9 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexOwner {
     Run,
-    /// The file was replaced or removed: a larger run has an index for these segments, and only
-    /// older readers still hold this run.
-    LargerRun,
+    /// The file was replaced or removed: a larger run has an index for these segments, or they were
+    /// cut off, and only older readers still hold this run.
+    Gone,
 }
 
 impl Run {
@@ -232,8 +231,10 @@ impl Run {
     /// Writes the sealed index of this full segment, whose last batch ends at `end`, and uses it
     /// from now on. Does nothing if it is already sealed.
     pub(crate) fn seal(&self, end: u64) -> Result<(), OpenError> {
-        let _own = self.own_index_file();
-        self.write_index(&[end])
+        match *self.own_index_file() {
+            IndexOwner::Run => self.write_index(&[end]),
+            IndexOwner::Gone => Ok(()),
+        }
     }
 
     /// Writes the sealed index of all segments, with the index file locked.
@@ -243,11 +244,7 @@ impl Run {
         self.set_events(active.len());
         let mut extents = Vec::with_capacity(ends.len());
         for (segment, &end) in self.segments.iter().zip(ends) {
-            let file = segment.file().map_err(|error| {
-                let error = io::Error::other(error.to_string());
-                OpenError::Io { doing: format!("reading {}", segment.name()), error }
-            })?;
-            let salt = recover::read_header(&**file, &segment.name())?.salt;
+            let salt = segment.salt()?;
             extents.push(SegmentExtent { base: segment.base(), end, salt });
         }
         let seed = self.seed();

@@ -99,6 +99,9 @@ impl<'a> Judge<'a> {
         if positions.low >= positions.high || self.is_idle() {
             return Ok(Judgement::Allowed);
         }
+        if positions.require(runs).is_err() {
+            return Err(TooMuch::Sealed);
+        }
         for run in runs.iter().rev() {
             let sealed = matches!(run.index(), SegmentIndex::Sealed(_));
             if sealed && run.base() <= positions.high {

@@ -13,7 +13,7 @@ use crate::storage::{Storage, write_under};
 use crate::threads::{self, lock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use wellspring_format::segment::index_name;
 
@@ -28,6 +28,8 @@ pub(crate) struct Merger {
     segments: Arc<Segments>,
     driver: Driver,
     thread: Mutex<MergeThread>,
+    /// Held while the runs of sealed segments are replaced by others.
+    indexes: Mutex<()>,
     stop: AtomicBool,
     /// Number of failed attempts.
     failures: AtomicU64,
@@ -62,6 +64,7 @@ impl Merger {
             segments,
             driver,
             thread: Mutex::default(),
+            indexes: Mutex::default(),
             stop: AtomicBool::new(false),
             failures: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -146,7 +149,13 @@ impl Merger {
         })
     }
 
+    /// While the result lives, no runs are merged.
+    pub(super) fn own_indexes(&self) -> MutexGuard<'_, ()> {
+        lock(&self.indexes)
+    }
+
     fn merge_once(&self) -> Round {
+        let _own = self.own_indexes();
         let Some(group) = self.next_runs() else { return Round::Idle };
         let (runs, indexes): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         // Written under a temporary name, so that readers can rebuild their indexes meanwhile.
@@ -182,7 +191,7 @@ impl Merger {
         let renamed = self.storage.rename(temporary, &name).and_then(|()| self.storage.sync_dir());
         renamed.map_err(|error| failed(error.to_string()))?;
         // The first run no longer owns the file, whatever happens now.
-        *owned[0] = IndexOwner::LargerRun;
+        *owned[0] = IndexOwner::Gone;
         let opened = open_sealed(&*self.storage, runs[0].base(), salt);
         let index = opened.map_err(|error| failed(error.to_string()))?;
         let index = index.ok_or_else(|| failed("it cannot be read back".into()))?;
@@ -191,7 +200,7 @@ impl Merger {
         let run = Run::of(Arc::clone(&self.storage), segments, SegmentIndex::Sealed(index));
         run.set_events(events);
         self.segments.replace(Arc::new(run));
-        owned.iter_mut().for_each(|owner| **owner = IndexOwner::LargerRun);
+        owned.iter_mut().for_each(|owner| **owner = IndexOwner::Gone);
         // The next opening removes what a crash leaves of these.
         for run in &runs[1..] {
             let _ = self.storage.remove(&index_name(run.base()));

@@ -16,6 +16,7 @@
 //! - [`wakes`]: wake-ups deferred until no lock is held.
 //! - [`waker`]: wakes the committing thread, unless another thread is committing.
 //! - [`seal`]: writing the indexes of full segments, with retries.
+//! - [`trim`]: cutting off the beginning.
 //! - [`replays`]: retries that overtook their first attempt, answered separately from commits.
 //!
 //! Group commit has no timer: while one batch is at the device the next one gathers, so batches
@@ -42,6 +43,7 @@ mod seal;
 mod setback;
 mod stage;
 mod staged;
+mod trim;
 mod waker;
 mod wakes;
 

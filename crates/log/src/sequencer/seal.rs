@@ -11,7 +11,7 @@ use crate::threads::{self, lock};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -126,6 +126,11 @@ impl Sealer {
     /// Merges the existing indexes.
     pub(crate) fn merge(&self) {
         self.merger.start();
+    }
+
+    /// While the result lives, no runs are merged.
+    pub(crate) fn own_indexes(&self) -> MutexGuard<'_, ()> {
+        self.merger.own_indexes()
     }
 
     /// Waits until nothing is being written.

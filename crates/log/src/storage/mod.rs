@@ -170,6 +170,15 @@ pub fn replace_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Resu
     storage.sync_dir()
 }
 
+/// Whether there is no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    // A limit on file sizes (`ulimit -f`) also counts as a full disk.
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
 /// Creates a temporary file, written by `write`, durably; releases its space on failure.
 ///
 /// # Errors

@@ -36,5 +36,6 @@ mod shared_closing;
 mod shared_lead;
 mod shared_trouble;
 mod times;
+mod trim;
 mod window;
 mod work;
