@@ -282,6 +282,7 @@ mod tests {
                     history: (*history).to_owned(),
                     head: 0,
                     recorded_at_us: 0,
+                    removed_until_us: None,
                     segments: Vec::new(),
                 })
                 .collect(),

@@ -90,6 +90,12 @@ fn check_position(position: Position, chosen: &[&LogBackup]) -> BackupResult<()>
         let what = "a position is one of a single log: name it (a time fits all logs)";
         return Err(BackupError::Unfit(what.into()));
     };
+    if position < log.first() && log.first() > 1 {
+        let (name, first) = (&log.name, log.first());
+        return Err(BackupError::Unfit(format!(
+            "the backup holds the log {name} from position {first} on, not {position}"
+        )));
+    }
     if position > log.head {
         let (name, head) = (&log.name, log.head);
         return Err(BackupError::Unfit(format!(

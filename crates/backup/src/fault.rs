@@ -29,6 +29,12 @@ pub enum BackupError {
         /// Its name.
         log: String,
     },
+    /// A segment of the plan was removed with the beginning of its log. The backup continues
+    /// without it.
+    BeginningRemoved {
+        /// The log's name.
+        log: String,
+    },
     /// The backed-up server has a damaged segment. Repair it with `wellspring mend` and an earlier
     /// backup.
     DamagedSource {
@@ -83,6 +89,11 @@ impl fmt::Display for BackupError {
             BackupError::LogDeleted { log } => {
                 write!(f, "the log {log} was deleted while the backup was taken")
             }
+            BackupError::BeginningRemoved { log } => write!(
+                f,
+                "all that the backup was to hold of the log {log} was removed while it was taken; \
+                 take another one"
+            ),
             BackupError::DamagedSource { detail } => write!(
                 f,
                 "on the server, {detail}; stop it, run `wellspring mend` with an earlier backup, and \

@@ -155,6 +155,7 @@ mod tests {
             history: history.to_owned(),
             head,
             recorded_at_us: 0,
+            removed_until_us: None,
             segments: Vec::new(),
         };
         Manifest {

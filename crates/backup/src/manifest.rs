@@ -37,6 +37,10 @@ pub struct LogBackup {
     pub head: Position,
     /// When the event there was recorded, µs since 1970 UTC; 0 if there is none.
     pub recorded_at_us: u64,
+    /// If its beginning was removed: no event before its first segment was recorded later, µs since
+    /// 1970 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_until_us: Option<u64>,
     /// Its segments in order.
     pub segments: Vec<SegmentBackup>,
 }
@@ -59,13 +63,20 @@ pub struct SegmentBackup {
 }
 
 impl LogBackup {
-    /// Checks that its segments are contiguous from position 1 up to its head.
+    /// Position of its first event, 1 unless the beginning was removed.
+    #[must_use]
+    pub fn first(&self) -> Position {
+        let first = self.segments.first().filter(|_| self.removed_until_us.is_some());
+        first.map_or(1, |segment| segment.base)
+    }
+
+    /// Checks that its segments are contiguous from its first position up to its head.
     ///
     /// # Errors
     /// [`BackupError::Damaged`].
     pub(crate) fn check(&self) -> BackupResult<()> {
         let damaged = |what: String| Err(BackupError::Damaged { file: self.name.clone(), what });
-        let mut next = 1;
+        let mut next = self.first();
         for segment in &self.segments {
             if segment.base != next || segment.next < segment.base {
                 return damaged(format!(
@@ -223,6 +234,7 @@ mod tests {
             history: "4f1c09d2a87b4e6f".into(),
             head: 8,
             recorded_at_us: 5,
+            removed_until_us: None,
             segments: vec![segment],
         };
         Manifest {

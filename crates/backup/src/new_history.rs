@@ -15,7 +15,7 @@ use wellspring_format::segment::{draw_salt, index_name, segment_name};
 use wellspring_format::segment_copy::SegmentCopy;
 use wellspring_format::segment_reader::SegmentReader;
 use wellspring_log::storage::{DiskStorage, Storage as _};
-use wellspring_log::{Log, OpenError, Options, inspect};
+use wellspring_log::{Floor, Log, OpenError, Options, inspect};
 use wellspring_types::{HistoryId, Position};
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -60,7 +60,11 @@ pub fn renew_history(dir: &Path) -> BackupResult<RenewedLog> {
         io::ErrorKind::WouldBlock => in_use(dir),
         _ => BackupError::Io { doing: format!("locking {}", dir.display()), error },
     })?;
-    let (before, history) = renew_first(dir)?;
+    let floor = Floor::read(&storage).map_err(|error| of_opening(dir, error))?;
+    let (before, history) = match floor {
+        Some(floor) => renew_floor(dir, &storage, floor)?,
+        None => renew_first(dir)?,
+    };
     storage.unlock();
     if let End::Lost = end {
         forget_lost_end(dir, head)?;
@@ -81,6 +85,19 @@ fn sound_head(dir: &Path) -> BackupResult<Position> {
         Some(damage) => Err(of_opening(dir, OpenError::Corrupt(damage))),
         None => Ok(report.head),
     }
+}
+
+/// Writes another history into the floor of a log whose beginning was removed; returns the old and
+/// the new one.
+fn renew_floor(
+    dir: &Path,
+    storage: &DiskStorage,
+    floor: Floor,
+) -> BackupResult<(HistoryId, HistoryId)> {
+    let history = history_of_salt(draw_salt());
+    let written = Floor { history, ..floor }.write(storage);
+    written.map_err(BackupError::io(format!("writing to {}", dir.display())))?;
+    Ok((floor.history, history))
 }
 
 /// Rewrites the first segment with another salt; returns the old and the new history.

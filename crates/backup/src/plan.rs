@@ -30,6 +30,10 @@ pub struct PlannedLog {
     pub history: String,
     /// Its last position.
     pub head: Position,
+    /// If its beginning was removed: no event before its first segment was recorded later, µs since
+    /// 1970 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_until_us: Option<u64>,
     /// Its segments in order.
     pub segments: Vec<PlannedSegment>,
 }
@@ -91,7 +95,9 @@ impl PlannedLog {
             };
             Ok(PlannedSegment { base, next, bytes, anchor })
         });
-        let segments = segments.collect::<Result<_, ReadError>>()?;
-        Ok(PlannedLog { name, history, head: extent.head, segments })
+        let segments: Vec<PlannedSegment> = segments.collect::<Result<_, ReadError>>()?;
+        let is_trimmed = segments.first().is_some_and(|segment| segment.base > 1);
+        let removed_until_us = log.floor().filter(|_| is_trimmed).map(|f| f.removed_until_us);
+        Ok(PlannedLog { name, history, head: extent.head, removed_until_us, segments })
     }
 }

@@ -19,8 +19,9 @@ use wellspring_format::history_of_salt;
 use wellspring_format::segment::{draw_salt, segment_name};
 use wellspring_format::segment_copy::SegmentCopy;
 use wellspring_format::segment_reader::SegmentReader;
+use wellspring_log::Floor;
 use wellspring_log::storage::{DiskStorage, Storage as _, create_folder};
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 const BUFFER_BYTES: usize = 1 << 20;
 /// The folder, in a data folder, into which logs are written before the rename. A server does not
@@ -282,7 +283,7 @@ impl Restoring<'_> {
         create_folder(dir).map_err(BackupError::io(format!("creating {}", dir.display())))?;
         let mut restored = RestoredLog {
             name: log.name.clone(),
-            head: 0,
+            head: log.first() - 1,
             left_out: 0,
             history_before: log.history.clone(),
             history: log.history.clone(),
@@ -295,9 +296,29 @@ impl Restoring<'_> {
                 break;
             }
         }
+        if let Some(removed_until_us) = log.removed_until_us {
+            restored.history = self.floor(log, dir, removed_until_us)?.to_string();
+        }
         restored.left_out = log.head - restored.head;
         sync_folder(dir)?;
         Ok(restored)
+    }
+
+    /// Writes where a log begins, and so its history.
+    fn floor(&self, log: &LogBackup, dir: &Path, removed_until_us: u64) -> BackupResult<HistoryId> {
+        let kept = log.history.parse::<HistoryId>().map_err(|error| BackupError::Damaged {
+            file: log.name.clone(),
+            what: error.to_string(),
+        })?;
+        let history = match self.wanted.history {
+            HistoryChoice::New => history_of_salt(draw_salt()),
+            HistoryChoice::Kept => kept,
+        };
+        let writing = || BackupError::io(format!("writing to {}", dir.display()));
+        let storage = DiskStorage::existing(dir).map_err(writing())?;
+        let floor = Floor { history, first: log.first(), removed_until_us };
+        floor.write(&storage).map_err(writing())?;
+        Ok(history)
     }
 
     fn segment(

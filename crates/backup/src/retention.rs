@@ -160,8 +160,8 @@ fn judge<'a>(manifest: &'a Manifest, newest: &Manifest, between: &'a [Manifest])
     Verdict::Replaced
 }
 
-/// Whether `now` can result from `before` by appends alone: it has the same full segments, and at
-/// least as many bytes of the last one.
+/// Whether `now` can result from `before` by appends and cuts of the beginning alone: from there on
+/// it has the same full segments, and at least as many bytes of the last one.
 fn goes_on(before: &LogBackup, now: &LogBackup) -> bool {
     let Some((last, full)) = before.segments.split_last() else { return true };
     let same_base = |base| now.segments.iter().find(|segment| segment.base == base);
@@ -170,7 +170,10 @@ fn goes_on(before: &LogBackup, now: &LogBackup) -> bool {
         same_base(segment.base).is_some_and(|same| bytes(same) == bytes(segment))
     };
     let has_grown = same_base(last.base).is_some_and(|same| same.bytes > last.bytes);
-    now.head >= before.head && full.iter().all(is_kept) && (is_kept(last) || has_grown)
+    let is_removed = |segment: &SegmentBackup| segment.base < now.first();
+    let mut full = full.iter().filter(|segment| !is_removed(segment));
+    let goes_on = is_removed(last) || is_kept(last) || has_grown;
+    now.head >= before.head && full.all(is_kept) && goes_on
 }
 
 #[cfg(test)]
@@ -190,7 +193,7 @@ mod tests {
         };
         let segments = (1..=head.max(1)).step_by(10).map(segment).collect();
         let (name, history) = (name.to_owned(), history.to_owned());
-        LogBackup { name, history, head, recorded_at_us: head, segments }
+        LogBackup { name, history, head, recorded_at_us: head, removed_until_us: None, segments }
     }
 
     /// A server's backups, named and taken in this order: the logs beside `system` in each.

@@ -117,7 +117,7 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Adds a log, unless it was deleted meanwhile.
+    /// Adds a log, unless it was deleted meanwhile, and without what was removed of its beginning.
     fn add(&mut self, log: &PlannedLog) -> BackupResult<()> {
         let log_begins = self.done_bytes;
         let log_bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
@@ -125,6 +125,12 @@ impl Taking<'_> {
             log.segments.iter().map(|planned| self.segment(log, planned)).collect();
         match segments {
             Ok(segments) => self.taken.manifest.logs.push(log_backup(log, segments)?),
+            Err(BackupError::BeginningRemoved { .. }) => {
+                let left = self.without_beginning(log)?;
+                let left_bytes: u64 = left.segments.iter().map(|segment| segment.bytes).sum();
+                self.done_bytes = log_begins + log_bytes - left_bytes;
+                self.add(&left)?;
+            }
             Err(BackupError::LogDeleted { log }) => {
                 self.taken.deleted_logs.push(log);
                 self.done_bytes = log_begins + log_bytes;
@@ -132,6 +138,22 @@ impl Taking<'_> {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// What is left of a planned log, up to the same head.
+    fn without_beginning(&mut self, log: &PlannedLog) -> BackupResult<PlannedLog> {
+        let now = self.source.plan()?;
+        let is_same = |now: &&PlannedLog| (&now.name, &now.history) == (&log.name, &log.history);
+        let now = now.logs.iter().find(is_same);
+        let first = now.and_then(|now| now.segments.first()).map_or(1, |segment| segment.base);
+        let mut left = log.clone();
+        left.segments.retain(|segment| segment.base >= first);
+        // Fewer each time, so this ends.
+        if left.segments.is_empty() || left.segments.len() == log.segments.len() {
+            return Err(BackupError::BeginningRemoved { log: log.name.clone() });
+        }
+        left.removed_until_us = now.and_then(|now| now.removed_until_us);
+        Ok(left)
     }
 
     /// Reuses a segment of the store, or copies it.
@@ -362,6 +384,7 @@ fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> BackupResult<Lo
         history: log.history.clone(),
         head: log.head,
         recorded_at_us,
+        removed_until_us: log.removed_until_us,
         segments,
     };
     backup.check()?;

@@ -2,7 +2,7 @@
 //! the log lack some. A log that was rolled back and appended to again has the same history id and
 //! different events.
 
-use super::segment_bases;
+use super::{first_of, segment_bases};
 use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
 use crate::new_history::of_opening;
@@ -42,12 +42,13 @@ pub fn segment_needs(
     check_same_history(log, dir)?;
     for base in segment_bases(dir)? {
         let is_known = log.segments.iter().any(|segment| segment.base == base);
-        if base <= log.head && !is_known {
+        if (log.first()..=log.head).contains(&base) && !is_known {
             return Err(different_events(&dir.join(segment_name(base)), base));
         }
     }
     let mut needs = BTreeMap::new();
-    for segment in &log.segments {
+    let first = first_of(dir)?;
+    for segment in log.segments.iter().filter(|segment| segment.base >= first) {
         if let Some(need) = need_of(store, log, segment, dir)? {
             needs.insert(segment.base, need);
         }

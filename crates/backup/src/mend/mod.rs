@@ -14,12 +14,15 @@
 //! that no backup can mend: the log is truncated before it, under another history.
 
 mod comparison;
+mod floor;
 mod lost_end;
 mod shorten;
 
 pub use comparison::{SegmentNeed, check_same_history, segment_needs};
+pub use floor::{lacks_floor, mend_floor};
 pub use lost_end::{LaterEvents, is_marked, later_events};
 pub use shorten::{ShortenedLog, shorten};
+pub use wellspring_log::FLOOR_FILE;
 
 use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
@@ -34,8 +37,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wellspring_format::segment::{parse_segment_name, segment_name};
 use wellspring_format::segment_reader::SegmentReader;
-use wellspring_log::OpenError;
 use wellspring_log::inspect::scan_file;
+use wellspring_log::{Floor, OpenError};
 use wellspring_types::Position;
 
 /// The salt of a mended first segment. The log's history is derived from it.
@@ -137,13 +140,22 @@ fn replace(dir: &Path, path: &Path, mended: &Path) -> io::Result<Option<PathBuf>
     Ok(kept_as)
 }
 
-/// The bases of the segments in a folder, in order.
+/// Position of the first event of the log in a folder: what a cut has removed is not missing.
+fn first_of(dir: &Path) -> BackupResult<Position> {
+    let floor =
+        Floor::of_folder(dir).map_err(|error| crate::new_history::of_opening(dir, error))?;
+    Ok(floor.map_or(1, |floor| floor.first))
+}
+
+/// The bases of the segments of the log in a folder, in order.
 fn segment_bases(dir: &Path) -> BackupResult<Vec<Position>> {
+    let first = first_of(dir)?;
     let reading = || BackupError::io(format!("reading {}", dir.display()));
     let mut bases = Vec::new();
     for entry in fs::read_dir(dir).map_err(reading())? {
         let name = entry.map_err(reading())?.file_name();
-        bases.extend(name.to_str().and_then(parse_segment_name));
+        let base = name.to_str().and_then(parse_segment_name);
+        bases.extend(base.filter(|&base| base >= first));
     }
     bases.sort_unstable();
     Ok(bases)

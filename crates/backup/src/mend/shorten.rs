@@ -1,7 +1,7 @@
 //! Truncates a log before its first damage, for damage that no backup can mend.
 
 use super::lost_end::mark_lost_end;
-use super::{free_name, replace, segment_bases};
+use super::{first_of, free_name, replace, segment_bases};
 use crate::fault::{BackupError, BackupResult};
 use crate::new_history::of_opening;
 use std::fs::{self, File};
@@ -36,7 +36,7 @@ pub struct ShortenedLog {
 /// [`BackupError::Unfit`] if no event precedes the damage; [`BackupError::Io`].
 pub fn shorten(dir: &Path) -> BackupResult<Option<ShortenedLog>> {
     let bases = segment_bases(dir)?;
-    let mut expected = 1;
+    let mut expected = first_of(dir)?;
     for (i, &base) in bases.iter().enumerate() {
         if base != expected {
             return cut(dir, &bases[i..], expected, CutPoint::Before).map(Some);
@@ -76,7 +76,7 @@ fn cut(
         CutPoint::Within => copy_intact(&first, &shortened, bases[0])?,
     };
     let next = intact.unwrap_or(expected);
-    if next == 1 {
+    if next == first_of(dir)? {
         let _ = fs::remove_file(&shortened);
         let what =
             format!("no event of {} comes before the damage: restore a backup", dir.display());

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wellspring_backup::catalog::candidates;
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, MendPlan, SegmentNeed, ShortenedLog, is_marked, later_events, mend,
-    segment_needs, shorten,
+    FLOOR_FILE, FirstSalt, LaterEvents, MendPlan, SegmentNeed, ShortenedLog, is_marked,
+    lacks_floor, later_events, mend, mend_floor, segment_needs, shorten,
 };
 use wellspring_backup::new_history::RenewedLog;
 use wellspring_backup::{BackupError, KnownEnds, LogBackup, Manifest, Store};
@@ -142,6 +142,16 @@ fn mend_from(
 ) -> Result<MendResult, Failure> {
     let name = args.place.log();
     let mut store = open_store(from)?;
+    if lacks_floor(dir)?
+        && let Some(manifest) = with_floor(args, &mut *store)?
+    {
+        mend_floor(manifest.log(name)?, dir)?;
+        crate::say(&format!("mended {}: from the backup {}", FLOOR_FILE, manifest.name))?;
+        report = checked(dir)?;
+        if report.is_sound() {
+            return Ok(MendResult::Mended);
+        }
+    }
     let history = inspect::history(dir)?.map(|history| history.to_string());
     let backups = match &args.backup {
         Some(named) => vec![chosen(&mut *store, Some(named))?],
@@ -192,6 +202,18 @@ fn mend_from(
             MendResult::Ended
         }
     })
+}
+
+/// The newest backup that has the log without its beginning, or the one that is named.
+fn with_floor(args: &MendArgs, store: &mut dyn Store) -> Result<Option<Manifest>, Failure> {
+    let name = args.place.log();
+    let backups = match &args.backup {
+        Some(named) => vec![chosen(store, Some(named))?],
+        None => candidates(store, name, None)?,
+    };
+    let has_floor =
+        |manifest: &Manifest| manifest.log(name).is_ok_and(|log| log.removed_until_us.is_some());
+    Ok(backups.into_iter().find(has_floor))
 }
 
 /// The first of these backups whose events are those of the log, as far as the log is intact, and

@@ -90,6 +90,7 @@ impl From<BackupError> for Failure {
             | BackupError::DamagedSource { .. }
             | BackupError::Unfinished { .. }
             | BackupError::InUse(_)
+            | BackupError::BeginningRemoved { .. }
             | BackupError::LogDeleted { .. } => Code::Refused,
             BackupError::UnreadableManifests { manifests, .. } => {
                 match manifests.first().map(|manifest| manifest.fault) {

@@ -100,6 +100,7 @@ impl Source for ServerSource {
         let problem = Problem::of_head(&head, &bytes);
         Err(match problem.slug() {
             "log-not-found" | "another-history" => self.why_gone(&log.name),
+            "trimmed" => BackupError::BeginningRemoved { log: log.name.clone() },
             _ => refused(&problem, head.status),
         })
     }

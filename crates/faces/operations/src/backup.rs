@@ -11,7 +11,7 @@ use wellspring_host::http::{Answer, Host, OCTETS, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::wire::param::{Integer, Param, Values};
 use wellspring_host::wire::problem::{self, Problem};
-use wellspring_log::{SegmentExtent, SegmentSlice};
+use wellspring_log::{ReadError, SegmentExtent, SegmentSlice};
 use wellspring_types::Position;
 
 /// Bytes of one piece of a stream.
@@ -65,6 +65,10 @@ pub(crate) async fn segment(host: Arc<Host>, request: Box<Request>) -> Answer {
     let log = request.log()?;
     let extent = log.extent_now();
     let found = extent.segments.iter().find(|segment| segment.base() == base).cloned();
+    let first = extent.segments.first().map_or(1, |segment| segment.base());
+    if base < first {
+        return Err(ReadError::Trimmed { first }.into());
+    }
     let Some(found) = found else {
         let detail = format!("the log has no segment that begins at position {base}");
         return Err(problem::NOT_FOUND.because(detail));

@@ -18,7 +18,7 @@ use wellspring_host::http::{HTML, Host, JSON, OCTETS, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
-use wellspring_host::wire::problem::{CORRUPT, IO, NOT_FOUND, SHARED_LOG};
+use wellspring_host::wire::problem::{CORRUPT, IO, NOT_FOUND, SHARED_LOG, TRIMMED};
 
 /// The face.
 pub struct OperationFace {
@@ -39,7 +39,7 @@ impl Face for OperationFace {
             .query_is(Query::Ignored) .accept(Accept::Ignored) .fails[&[&CORRUPT, &IO, &SHARED_LOG]] => [200 JSON "BackupPlan"];
         GET "/v1/segments/{base}" Log Admin backup::segment: "The durable bytes of one segment, as they are on disk."
             .at(&backup::BASE) .query[&backup::FROM, &backup::BYTES] .accept(Accept::Ignored)
-            .fails[&[&NOT_FOUND, &CORRUPT, &IO]] => [200 OCTETS ""];
+            .fails[&[&NOT_FOUND, &TRIMMED, &CORRUPT, &IO]] => [200 OCTETS ""];
         GET "/health" Node Public health::health: "Whether the process is healthy."
             .query_is(Query::Ignored) .short(true) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/live" Node Public health::health: "Whether the process is alive."
