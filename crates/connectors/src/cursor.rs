@@ -13,7 +13,7 @@ pub struct Cursor {
     /// The history of the log that it was taken from. `None` in cursors of earlier
     /// versions, which fit every history that has their event.
     pub history: Option<HistoryId>,
-    /// The last event that was delivered or skipped; 0 for none.
+    /// The last event that was delivered, skipped or passed over; 0 for none.
     pub position: Position,
     /// Checksum of that event's record (position, time and content), 0 for none. Histories that
     /// share the event share the checksum.

@@ -21,6 +21,9 @@ const LOOK_US: u64 = 1_000_000;
 const SAVE_US: u64 = 1_000_000;
 /// The same for a cursor that only backs up the destination's own.
 const WITNESS_US: u64 = 30_000_000;
+/// Positions without a matching event after which the cursor moves on all the same: otherwise the
+/// sink would hold the beginning of its log for ever.
+const PASSED_OVER_EVENTS: u64 = 4_096;
 /// First and longest wait after a fault that resolves by itself.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
@@ -68,6 +71,8 @@ pub struct Pump {
 struct SavedCursor {
     /// The cursor of what is delivered but not saved yet.
     due: Option<Cursor>,
+    /// The position of the last one that was due.
+    position: Position,
     /// Time of the last save, µs on the monotonic clock.
     at_us: u64,
 }
@@ -142,6 +147,7 @@ impl Pump {
         let log = self.settings.log.clone();
         let mut subscription = log.subscribe(self.settings.query.clone(), start);
         self.status.set_position(start);
+        self.saved.position = start;
         self.status.set_state(ConnectorState::Running);
         let limits = self.destination.limits();
         let mut looked_us = self.settings.clock.monotonic_us();
@@ -159,6 +165,7 @@ impl Pump {
                     return Ok(AttemptEnd::LogClosed);
                 }
                 self.status.set_position(subscription.position());
+                self.pass_over(subscription.position())?;
                 if now_us.saturating_sub(looked_us) >= LOOK_US {
                     self.destination.look()?;
                     looked_us = now_us;
@@ -202,6 +209,10 @@ impl Pump {
             }
             None => {
                 let (start, head) = (self.settings.start, self.settings.log.head());
+                if start == 0 {
+                    // The beginning, wherever that is by now.
+                    return Ok(self.settings.log.snapshot().first() - 1);
+                }
                 if start > head {
                     let detail = format!(
                         "the sink was to start after position {start}, and the log ends at {head}: it was \
@@ -275,8 +286,21 @@ impl Pump {
         }
         Counters::add(&counters.batches, 1);
         self.status.set_position(reached.position);
-        self.saved.due = Some(reached);
+        (self.saved.due, self.saved.position) = (Some(reached), reached.position);
         ended(reached != *last)
+    }
+
+    /// Moves the cursor over events up to a position that do not match, if they are many and this
+    /// pump stores it.
+    fn pass_over(&mut self, position: Position) -> Result<(), Fault> {
+        let is_far = position >= self.saved.position.saturating_add(PASSED_OVER_EVENTS);
+        if !is_far || matches!(self.keeper, CursorKeeper::Destination(_)) {
+            return Ok(());
+        }
+        let origin = self.origin();
+        self.saved.due = self.settings.log.snapshot().at(position, |event| origin.on(event))?;
+        self.saved.position = position;
+        Ok(())
     }
 
     /// Saves the cursor if it has moved and this pump stores it: now, or if the last save is long
@@ -292,7 +316,7 @@ impl Pump {
             return Ok(());
         }
         store.save(cursor)?;
-        self.saved = SavedCursor { due: None, at_us: now_us };
+        (self.saved.due, self.saved.at_us) = (None, now_us);
         Ok(())
     }
 }

@@ -199,6 +199,30 @@ fn with_a_cursor_in_a_store_a_doubt_delivers_again_and_misses_nothing() {
 }
 
 #[test]
+fn a_cursor_moves_over_many_events_that_do_not_match_and_begins_there_again() {
+    let bench = Bench::new();
+    bench.append("A", 10);
+    for _ in 0..6 {
+        bench.append("B", 900);
+    }
+    let saved = || bench.store.lock().unwrap().map(|cursor| cursor.position);
+    std::thread::scope(|scope| {
+        let pump = bench.pump(false, |_, _| {});
+        let running = scope.spawn(|| pump.run());
+        let mut patience = wellspring_patience::Patience::new();
+        while saved() != Some(5_410) {
+            patience.pause(format_args!("saved {:?}", saved()));
+        }
+        bench.control.stop();
+        running.join().unwrap();
+    });
+    bench.append("A", 1);
+    let again = Bench { control: Arc::default(), ..bench };
+    again.run_until(again.pump(false, |_, _| {}), 11);
+    assert_eq!(again.delivered()[10..], [5_411]);
+}
+
+#[test]
 fn a_sink_continues_where_it_was_and_starts_over_in_a_new_generation() {
     let bench = Bench::new();
     bench.append("A", 10);
