@@ -218,7 +218,7 @@ impl Manifest {
     /// The number of events.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.logs.iter().map(|log| log.head).sum()
+        self.logs.iter().map(|log| log.head + 1 - log.first()).sum()
     }
 }
 

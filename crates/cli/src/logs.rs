@@ -26,6 +26,7 @@ logs requires an admin.
 Examples:
   wellspring log create orders      no change if it exists
   wellspring log list
+  wellspring log trim telemetry --max-age 30d --dry-run
   wellspring log delete orders      asks for confirmation; --yes does not")]
 pub struct LogArgs {
     #[command(flatten)]
@@ -48,6 +49,8 @@ enum LogCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Remove the beginning of a log, in whole segments, permanently
+    Trim(TrimArgs),
     /// Delete a log with all its events, permanently
     #[command(visible_alias = "drop")]
     Delete {
@@ -58,6 +61,41 @@ enum LogCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// How much of a log is to go: what all that is named allows.
+#[derive(Debug, clap::Args)]
+struct TrimArgs {
+    /// Name of the log
+    #[arg(value_parser = name)]
+    name: String,
+    /// Events before this position
+    #[arg(long, value_name = "POSITION", required_unless_present_any = ["max_age", "max_bytes"])]
+    before: Option<u64>,
+    /// Events older than this: 90s, 12h, 30d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    max_age: Option<u64>,
+    /// Segments, until those that are left have at most this many bytes
+    #[arg(long, value_name = "BYTES")]
+    max_bytes: Option<u64>,
+    /// Say what would go, and who needs it; remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Also what consumers and sinks have not read yet
+    #[arg(long)]
+    force: bool,
+    /// Skip the confirmation
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Seconds of an age such as `30d`.
+fn age(text: &str) -> Result<u64, ArgumentError> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let of = |(unit, seconds): (&str, u64)| {
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(seconds)
+    };
+    units.into_iter().find_map(of).ok_or_else(|| "not an age such as 90s, 12h or 30d".into())
 }
 
 fn name(text: &str) -> Result<String, ArgumentError> {
@@ -74,6 +112,7 @@ pub(crate) fn run(args: &LogArgs) -> Result<(), Failure> {
     match &args.what {
         LogCommand::Create { name } => create(&mut client, name),
         LogCommand::List { json } => list(&mut client, *json),
+        LogCommand::Trim(args) => trim(&mut client, args),
         LogCommand::Delete { name, yes } => delete(&mut client, name, *yes),
     }
 }
@@ -82,6 +121,8 @@ pub(crate) fn run(args: &LogArgs) -> Result<(), Failure> {
 #[derive(Debug, Deserialize)]
 struct Row {
     name: String,
+    #[serde(default = "one")]
+    first: u64,
     head: u64,
     disk_bytes: u64,
     types: u64,
@@ -90,6 +131,11 @@ struct Row {
     tags: u64,
     #[serde(default)]
     more_tags: bool,
+}
+
+/// The first position of a log of servers that do not tell it.
+fn one() -> u64 {
+    1
 }
 
 fn create(client: &mut Client, name: &str) -> Result<(), Failure> {
@@ -114,14 +160,18 @@ fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
     }
     let rows: Vec<Row> =
         logs.iter().map(|log| read(log.get().as_bytes())).collect::<Result<_, _>>()?;
-    say_lines(&table(&["LOG", "HEAD", "DISK BYTES", "TYPES", "TAGS"], rows.iter().map(cells)))
+    say_lines(&table(
+        &["LOG", "FIRST", "HEAD", "DISK BYTES", "TYPES", "TAGS"],
+        rows.iter().map(cells),
+    ))
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let Row { name, head, disk_bytes, types, more_types, tags, more_tags } = row;
+    let Row { name, first, head, disk_bytes, types, more_types, tags, more_tags } = row;
     let or_more = |count: &u64, more: &bool| format!("{count}{}", if *more { "+" } else { "" });
     vec![
         name.clone(),
+        first.to_string(),
         head.to_string(),
         disk_bytes.to_string(),
         or_more(types, more_types),
@@ -129,11 +179,60 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
+/// What was removed, or would be.
+#[derive(Debug, Deserialize)]
+struct Trimmed {
+    first: u64,
+    removed_events: u64,
+    removed_bytes: u64,
+    held_by: Vec<Reader>,
+}
+
+/// Something that needs events which would be removed.
+#[derive(Debug, Deserialize)]
+struct Reader {
+    kind: String,
+    name: String,
+    position: u64,
+}
+
+fn trim(client: &mut Client, args: &TrimArgs) -> Result<(), Failure> {
+    let TrimArgs { name, before, max_age, max_bytes, dry_run, force, yes } = args;
+    let mut target = format!("{}/trim?force={force}", path(name));
+    let wanted = [("before", before), ("max_age_s", max_age), ("max_bytes", max_bytes)];
+    for (parameter, value) in wanted {
+        if let Some(value) = value {
+            target.push_str(&format!("&{parameter}={value}"));
+        }
+    }
+    let plan: Trimmed = read(&ask(client, "POST", name, &format!("{target}&dry_run=true"))?.body)?;
+    let amount = format!(
+        "{} ({} bytes)",
+        counted(plan.removed_events, "event", "events"),
+        plan.removed_bytes
+    );
+    for Reader { kind, name, position } in &plan.held_by {
+        eprintln!("The {kind} {name} needs events from {position} on.");
+    }
+    if *dry_run || plan.removed_events == 0 {
+        let first = plan.first;
+        eprintln!("This would remove {amount} of log {name}, which would begin at {first}.");
+        return Ok(());
+    }
+    if !yes {
+        let what = format!("This removes the first {amount} of log {name}, permanently.");
+        confirmation::ask_for(&what, name)?;
+    }
+    let done: Trimmed = read(&ask(client, "POST", name, &target)?.body)?;
+    eprintln!("Removed {amount}: log {name} begins at position {}.", done.first);
+    Ok(())
+}
+
 fn delete(client: &mut Client, name: &str, yes: bool) -> Result<(), Failure> {
     if !yes {
         // A log that does not exist needs no confirmation.
         let row: Row = read(&ask(client, "GET", name, &path(name))?.body)?;
-        let events = counted(row.head, "event", "events");
+        let events = counted(row.head + 1 - row.first, "event", "events");
         confirmation::ask_for(
             &format!("This deletes log {name} with {events}, permanently."),
             name,
@@ -187,7 +286,7 @@ mod tests {
             br#"{"name":"a","head":7,"disk_bytes":9,"segments":1,"types":2,"tags":10000,"more_types":false,"more_tags":true}"#,
         )
         .unwrap();
-        assert_eq!(cells(&row), ["a", "7", "9", "2", "10000+"]);
+        assert_eq!(cells(&row), ["a", "1", "7", "9", "2", "10000+"]);
         assert_eq!(read::<Row>(b"<html>").unwrap_err().code, Code::Unavailable);
     }
 

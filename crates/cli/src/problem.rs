@@ -38,6 +38,8 @@ pub(crate) struct Problem {
     history: Option<String>,
     /// … and its head.
     head: Option<u64>,
+    /// Of a log whose beginning was removed: position of its first event.
+    pub(crate) first: Option<u64>,
     /// Of `/health/ready`: all that is wrong.
     reasons: Vec<Reason>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.

@@ -153,14 +153,22 @@ fn newest(
     add_parameter(&mut path, "order", "desc");
     let most = args.lines.unwrap_or(DEFAULT_LINES);
     add_parameter(&mut path, "limit", &most.max(1).to_string());
-    let request = Request::get(&path, &[("Accept", "application/json")]);
+    let mut is_backwards = true;
     let answer = loop {
-        let answer = client.call(&request)?;
+        let answer = client.call(&Request::get(&path, &[("Accept", "application/json")]))?;
         if answer.head.status == 200 {
             break answer;
         }
         let problem = Problem::of(&answer);
         match (answer.head.status, problem.retry_after_s) {
+            // The log has fewer than that: its beginning was removed. They are all there is.
+            (410, _) if problem.first.is_some_and(|_| is_backwards) => {
+                let first = problem.first.unwrap_or(1);
+                eprintln!("Events before position {first} were removed.");
+                path = self::path(args, first - 1);
+                add_parameter(&mut path, "limit", &most.to_string());
+                is_backwards = false;
+            }
             // A follower can wait.
             (429, Some(seconds)) if args.follow => {
                 eprintln!("wellspring: {}", problem.sentence());
@@ -176,7 +184,11 @@ fn newest(
         )
     })?;
     let wanted = usize::try_from(most).unwrap_or(usize::MAX);
-    for raw in page.events.iter().take(wanted).rev() {
+    let mut shown: Vec<_> = page.events.iter().take(wanted).collect();
+    if is_backwards {
+        shown.reverse();
+    }
+    for raw in shown {
         printer.print_text(raw.get())?;
     }
     Ok(within_history(ResumePoint { position: page.head, history: None }, &answer.head))

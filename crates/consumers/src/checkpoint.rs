@@ -86,6 +86,21 @@ impl Consumer {
         self.unsaved.is_urgent
     }
 
+    /// Has the next checkpoint be a full one, and urgent: those before it are about to be removed.
+    pub fn renew(&mut self) {
+        self.unsaved.chain = None;
+        self.unsaved.is_urgent = true;
+    }
+
+    /// Everything up to here can be removed from the log once the next full checkpoint is recorded:
+    /// it is settled, and no settlement before has to be looked up after a restart.
+    #[must_use]
+    pub fn needed_after(&self) -> Position {
+        let floor = self.floor();
+        let recovery = self.recovery.filter(|recovery| floor < recovery.up_to);
+        recovery.map_or(floor, |recovery| floor.min(recovery.after))
+    }
+
     /// Builds a checkpoint to append: a delta, until deltas are as large as the last full one. All
     /// settling appends up to `head` must have been reported by [`settled`](Consumer::settled).
     /// None while another one is being appended.

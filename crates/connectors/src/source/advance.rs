@@ -4,7 +4,7 @@
 use super::origin::{Origin, SOURCE_ADVANCED};
 use crate::fault::Fault;
 use serde::{Deserialize, Serialize};
-use wellspring_log::{EncodedEvents, Log, Order, ReadOptions};
+use wellspring_log::{EncodedEvents, Log, Order, ReadError, ReadOptions, TermCount, Work};
 use wellspring_types::{AppendCondition, DataKind, EventRef, Position, Query};
 
 /// Records that everything up to an offset of a partition is in the log or the reject log. Appended
@@ -68,8 +68,8 @@ impl SourceAdvanced {
 /// A cursor as found in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct StoredAdvance {
-    /// Position of the newest event that a condition would match; 0 for none. Appends are
-    /// conditioned on it.
+    /// Position of the newest event that a condition would match; for none, before the log begins.
+    /// Appends are conditioned on it.
     pub(super) position: Position,
     /// The newest readable event of this kind.
     pub(super) advance: Option<SourceAdvanced>,
@@ -98,7 +98,9 @@ impl StoredAdvance {
 
     fn newest(log: &Log, query: &Query) -> Result<StoredAdvance, Fault> {
         let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
-        let mut events = log.snapshot().read(query, options);
+        let snapshot = log.snapshot();
+        // Nothing is removed before a cursor that a source needs: `oldest_cursor`.
+        let mut events = snapshot.read(query, options).only_after(snapshot.first() - 1);
         let mut found = StoredAdvance::default();
         while let Some(event) = events.next()? {
             if found.position == 0 {
@@ -110,8 +112,30 @@ impl StoredAdvance {
                 break;
             }
         }
+        found.position = found.position.max(snapshot.first() - 1);
         Ok(found)
     }
+}
+
+/// The position of the oldest cursor that a source still needs in its log: of each partition that
+/// it has read, the newest. None: it has read nothing.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn oldest_cursor(log: &Log, source: &str) -> Result<Option<Position>, ReadError> {
+    let snapshot = log.snapshot();
+    let mut oldest = None;
+    for TermCount { term, .. } in
+        snapshot.tags("source:", None, usize::MAX, &mut Work::unbounded())?
+    {
+        let query = Query::item(&[SOURCE_ADVANCED], &[&term, &format!("connector:{source}")]);
+        let order = Order::Descending;
+        let options = ReadOptions { order, limit: Some(1), ..ReadOptions::default() };
+        let mut events = snapshot.read(&query, options).only_after(snapshot.first() - 1);
+        let newest = events.next()?.map(|event| event.position());
+        oldest = oldest.into_iter().chain(newest).min();
+    }
+    Ok(oldest)
 }
 
 /// The condition that no event after a position matches a query.

@@ -18,6 +18,7 @@ mod reject_reason;
 mod rejects;
 mod template;
 
+pub use advance::oldest_cursor;
 pub use definition::{RecordData, SourceDefinition};
 pub use origin::{RECORD_REJECTED, SOURCE_ADVANCED};
 pub use parts::RecordParts;

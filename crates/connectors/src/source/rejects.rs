@@ -76,7 +76,8 @@ impl RejectStore {
     ) -> Result<(), Fault> {
         let query = origin.partition_query(RECORD_REJECTED, partition);
         let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
-        let mut events = self.log.snapshot().read(&query, options);
+        let snapshot = self.log.snapshot();
+        let mut events = snapshot.read(&query, options).only_after(snapshot.first() - 1);
         let mut found = StoredRejects::default();
         while let Some(event) = events.next()? {
             if found.position == 0 {
@@ -89,6 +90,7 @@ impl RejectStore {
             // The newest event comes first, and it holds the record's last stored part.
             found.ahead.entry(stored.offset).or_insert(stored);
         }
+        found.position = found.position.max(snapshot.first() - 1);
         self.partitions.insert(partition, found);
         Ok(())
     }

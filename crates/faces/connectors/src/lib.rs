@@ -32,16 +32,19 @@ use settings::ConnectorConfig;
 use std::sync::Arc;
 use supervisor::Supervisor;
 use view::{ConnectorKey, ConnectorKind, ConnectorView, MAX_CONNECTORS, MAX_SKIPS};
+use wellspring_connectors::source::oldest_cursor;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{AnsweredBy, FRESHNESS, SYSTEM_POSITION};
 use wellspring_host::http::declared_problems::{APPENDING, VIEWING};
 use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::{Host, JSON};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::node::LogReader;
 use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, INVALID, Kind, Problem};
+use wellspring_log::ReadError;
 
 /// The face.
 pub struct ConnectorFace {
@@ -130,6 +133,23 @@ impl Face for ConnectorFace {
         let mut families = ReportFigures { reports: &reports(ConnectorKind::Sink) }.sinks();
         families.extend(ReportFigures { reports: &reports(ConnectorKind::Source) }.sources());
         families
+    }
+
+    fn log_readers(&self, log: &str) -> Result<Vec<LogReader>, ReadError> {
+        let of_log = |kind| {
+            let reports = self.reports(kind).into_iter();
+            reports.filter(|(_, report)| report.log() == log)
+        };
+        let mut readers: Vec<LogReader> = of_log(ConnectorKind::Sink)
+            .map(|(name, report)| LogReader { kind: "sink", name, position: report.needed })
+            .collect();
+        for (name, _) in of_log(ConnectorKind::Source) {
+            let Some(target) = self.host.node.get(log) else { continue };
+            if let Some(position) = oldest_cursor(&target, &name)? {
+                readers.push(LogReader { kind: "source", name, position });
+            }
+        }
+        Ok(readers)
     }
 
     fn close(&self) {

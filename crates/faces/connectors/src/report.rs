@@ -31,6 +31,9 @@ pub(crate) struct ConnectorReport {
     /// A sink: position up to which every matching event is delivered. A source: position of its
     /// last append.
     pub(crate) position: Position,
+    /// A sink: the first event that it needs after a restart, that of its cursor.
+    #[serde(skip)]
+    pub(crate) needed: Position,
     /// The last position of its log.
     pub(crate) head: Position,
     /// A sink: positions of the log still to be examined.
@@ -76,6 +79,13 @@ impl ConnectorCounts {
     }
 }
 
+impl ConnectorReport {
+    /// The log that it reads, or appends to.
+    pub(crate) fn log(&self) -> &str {
+        self.definition.get("log").and_then(Value::as_str).unwrap_or(MAIN)
+    }
+}
+
 /// The report on a connector.
 pub(crate) fn report(
     host: &Host,
@@ -101,6 +111,11 @@ pub(crate) fn report(
         stopped_at,
         generation: connector.generation,
         position,
+        needed: match (connector.cursor(), connector.start) {
+            (Some(cursor), _) if cursor.position > 0 => cursor.position,
+            (_, 0) => host.node.get(log).map_or(1, |log| log.snapshot().first()),
+            (_, start) => start + 1,
+        },
         head,
         lag: is_sink.then(|| head.saturating_sub(position)),
         records_behind: (!is_sink).then(behind),

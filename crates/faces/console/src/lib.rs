@@ -91,7 +91,7 @@ impl Face for ConsoleFace {
         })
     }
 
-    fn tick(&self, wall_us: u64) {
+    fn tick(self: &Arc<Self>, wall_us: u64) {
         // Nobody waits for the samples while the figures are gathered.
         let is_due = lock(&self.samples).is_due(wall_us);
         if is_due {

@@ -23,23 +23,26 @@ mod problems;
 pub(crate) mod project;
 pub(crate) mod read;
 pub(crate) mod read_request;
+mod retention;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 pub(crate) mod times;
+mod trim;
 pub mod view;
 
 use crate::problems::{
     CONSUMER_BUSY, CONSUMER_NOT_FOUND, DELIVERY_SETTLED, IMPORT_CHANGED, TOO_MANY_CONSUMERS,
-    TURN_PASSED,
+    TRIM_HELD, TURN_PASSED,
 };
 use consumers::{Consumers, operator, pull};
 use dialects::SIZE;
 use params::{
-    AFTER, CONFIRM, CONSUMER, FENCE, KEY_STATE, KEYS_AFTER, KEYS_LIMIT, LEASE, LIMIT, LOG, OPTIONS,
-    ORDER, POSITION, PREFIX, QUERY, SINCE, TAG, TAGS_AFTER, TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER,
-    TYPES_LIMIT, UNTIL, UUID,
+    AFTER, CONFIRM, CONSUMER, DRY_RUN, FENCE, FORCE, KEY_STATE, KEYS_AFTER, KEYS_LIMIT, LEASE,
+    LIMIT, LOG, MAX_AGE_S, MAX_BYTES, OPTIONS, ORDER, POSITION, PREFIX, QUERY, SINCE, TAG,
+    TAGS_AFTER, TAGS_LIMIT, TOKEN, TRIM_BEFORE, TYPE, TYPES_AFTER, TYPES_LIMIT, UNTIL, UUID,
 };
 use read::RECORDS;
+use retention::RetentionClock;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
@@ -84,6 +87,7 @@ const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
 pub struct EventFace {
     host: Arc<Host>,
     consumers: Consumers,
+    retention: RetentionClock,
 }
 
 /// What a handler takes of the face: the host, or all of it.
@@ -160,6 +164,15 @@ impl Face for EventFace {
             "Folds events into states in one read and returns the append condition that \
              protects a decision based on them."
             .fresh(FRESHNESS) .takes[(JSON, "Project")] .short(true) .fails[READING] => [200 JSON "Projected"];
+        POST "/v1/trim" Log Admin trim::trim:
+            "Removes the beginning of the log, in whole segments, for good."
+            .query[&TRIM_BEFORE, &MAX_AGE_S, &MAX_BYTES, &DRY_RUN, &FORCE] .repeat(Repeat::Safe)
+            .fails[APPENDING, READING, &[&TRIM_HELD, &IO]] => [200 JSON "Trimmed"];
+        GET "/v1/retention" Log Operator retention::get: "The rule by which the log's beginning goes, and what it waits for."
+            .answered(AnsweredBy::Leader) .fails[READING, LEADING] => [200 JSON "Retention"];
+        PUT "/v1/retention" Log Admin retention::put: "Sets the rule by which the log's beginning goes; {} ends it."
+            .takes[(JSON, "RetentionRule")] .repeat(Repeat::Safe)
+            .fails[APPENDING, READING, &[&TRIM_HELD]] => [200 JSON "Retention"];
         POST "/v1/leases/{name}" Log Writer leases::acquire: "Acquires an exclusive lease with a fencing token."
             .at(&LEASE) .takes[(JSON, "Acquire")] .accept(Accept::Ignored)
             .fails[&[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
@@ -233,7 +246,8 @@ impl Face for EventFace {
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, SetupError> {
-        Ok(EventFace { host: Arc::clone(host), consumers: Consumers::default() })
+        let (consumers, retention) = (Consumers::default(), RetentionClock::default());
+        Ok(EventFace { host: Arc::clone(host), consumers, retention })
     }
 
     fn kept_events(_: &NoSettings) -> Option<&'static KeptEvents> {
@@ -244,8 +258,9 @@ impl Face for EventFace {
         consumers::families(&self.consumers, self.host.wall_us())
     }
 
-    fn tick(&self, _wall_us: u64) {
+    fn tick(self: &Arc<Self>, wall_us: u64) {
         self.consumers.tick(&self.host);
+        retention::tick(self, wall_us);
     }
 
     fn close(&self) {

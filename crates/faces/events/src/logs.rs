@@ -20,6 +20,8 @@ struct LogDocument {
     /// Which history it has; absent in a copy that does not know yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<String>,
+    /// Position of its first event, 1 unless the beginning was removed.
+    first: Position,
     head: Position,
     disk_bytes: u64,
     segments: u64,
@@ -105,6 +107,7 @@ fn document_of(name: String, log: &Log, work: &mut Work) -> Result<LogDocument, 
     Ok(LogDocument {
         name,
         history: log.history().map(|history| history.to_string()),
+        first: snapshot.first(),
         head: snapshot.head(),
         disk_bytes: stats.disk_bytes,
         segments: stats.segments,

@@ -1,6 +1,7 @@
 //! The parameters and path segments of routes about events and logs.
 
 use crate::consumers::PlaceName;
+use crate::trim::{TrimMode, UnreadEvents};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::names::{NAME_RULE, is_name};
 use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Texts, Values, Words};
@@ -70,6 +71,36 @@ pub(super) static TAGS_LIMIT: Param<IntegerOr> =
 /// The fencing token of a lease to release.
 pub(super) static TOKEN: Param<Integer> =
     Param::integer("token", "Token of the lease, unless the body has it.", 0..=u64::MAX);
+/// Where a log may begin.
+pub(super) static TRIM_BEFORE: Param<Integer> =
+    Param::integer("before", "Events before this position may go.", 0..=u64::MAX);
+/// The age of events that may go.
+pub(super) static MAX_AGE_S: Param<Integer> = Param::integer(
+    "max_age_s",
+    "Events may go that were recorded more than this many seconds ago.",
+    0..=u64::MAX,
+);
+/// How much of a log is to stay.
+pub(super) static MAX_BYTES: Param<Integer> = Param::integer(
+    "max_bytes",
+    "Segments may go until those that are left have at most this many bytes.",
+    0..=u64::MAX,
+);
+/// Whether something is done.
+pub(super) static DRY_RUN: Param<Words<TrimMode>> = Param::words(
+    "dry_run",
+    "Whether to tell what would be removed, and remove nothing.",
+    &[("false", TrimMode::Trim), ("true", TrimMode::DryRun)],
+    "false",
+);
+/// Whether unread events may go.
+pub(super) static FORCE: Param<Words<UnreadEvents>> = Param::words(
+    "force",
+    "Whether to remove events that consumers, sinks and sources still need.",
+    &[("false", UnreadEvents::Stay), ("true", UnreadEvents::Go)],
+    "false",
+);
+
 /// The name of a log to drop.
 pub(super) static CONFIRM: Param<Text> =
     Param::text("confirm", "Name of the log again, as confirmation: every event of it is deleted.");

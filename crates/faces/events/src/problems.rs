@@ -7,6 +7,10 @@ wellspring_host::kinds! {
         "This content was imported before and now differs from what the log holds of it. Nothing after the named line was added.",
         "Import the new events from a file of their own, or import everything again as new content under a label (--again).",
         "line 1001: this content was imported before and has changed since: this event differs, where the log holds position 2001 (positions 2001 to 2500 were imported as one). Give a label to import it as something new" r#""line":1001,"durable_lines":1000,"durable_last":2000,"added":0,"known":1000"#;
+    TRIM_HELD 409 "trim-held" "Events of the log's beginning are still needed" Retry::No,
+        "Something needs events that would be removed. Nothing was removed.",
+        "Remove less: what stays begins at the smallest position of held_by. What consumers and sinks have not read goes with force=true; events of a view stay.",
+        "the log would begin at position 1000001, and these need events before it: the consumer mailer from 990000 on; nothing was removed" r#""first":1000001,"held_by":[{"kind":"consumer","name":"mailer","position":990000}]"#;
     CONSUMER_NOT_FOUND 404 "consumer-not-found" "No such consumer" Retry::No,
         "The log has no consumer of this name.",
         "Define it with PUT /v1/consumers/{name}, or correct the name. GET /v1/consumers lists all consumers of the log.",

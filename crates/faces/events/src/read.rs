@@ -323,6 +323,11 @@ impl Task for ReadTask {
                     return Ok(Progress::Done);
                 }
                 Err(ReadError::Stopped(_)) => return Ok(Progress::More),
+                // What the page does not show may be gone: the next page tells.
+                Err(ReadError::Trimmed { .. }) if self.written == self.limit => {
+                    self.finish(true);
+                    return Ok(Progress::Done);
+                }
                 Err(error) => return Err(error.into()),
             };
             if self.written == self.limit || full {

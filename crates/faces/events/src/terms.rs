@@ -14,6 +14,8 @@ use wellspring_types::Position;
 #[derive(Serialize)]
 struct HeadDocument {
     head: Position,
+    /// Position of the first event, 1 unless the beginning was removed.
+    first: Position,
 }
 
 /// A type, and of how many events it is.
@@ -54,8 +56,8 @@ async fn fresh(request: &Request) -> Result<Snapshot, Box<Problem>> {
 /// `GET /v1/head`.
 pub(crate) async fn head(_host: Arc<Host>, request: Box<Request>) -> Answer {
     let snapshot = fresh(&request).await?;
-    let head = snapshot.head();
-    Ok(Response::of(200, &HeadDocument { head }).at(head))
+    let (head, first) = (snapshot.head(), snapshot.first());
+    Ok(Response::of(200, &HeadDocument { head, first }).at(head))
 }
 
 /// `GET /v1/types`.

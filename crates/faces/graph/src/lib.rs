@@ -236,7 +236,7 @@ impl Face for GraphFace {
         self.speaks_bolt.then(bolt).into_iter().collect()
     }
 
-    fn tick(&self, _wall_us: u64) {
+    fn tick(self: &Arc<Self>, _wall_us: u64) {
         self.open.end_idle(self.host.clock.monotonic_us());
     }
 }

@@ -171,7 +171,7 @@ impl Face for LinkFace {
         self.settings.bound_to(address);
     }
 
-    fn tick(&self, wall_us: u64) {
+    fn tick(self: &Arc<Self>, wall_us: u64) {
         self.visitor_keys.turn(wall_us);
     }
 

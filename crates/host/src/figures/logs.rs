@@ -56,7 +56,13 @@ fn of_each<T: Into<Value>>(
 
 fn numbers(logs: &[LogFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
-    let figures: [(&'static str, Kind, &'static str, Pick<u64>); 22] = [
+    let figures: [(&'static str, Kind, &'static str, Pick<u64>); 23] = [
+        (
+            "wellspring_log_first",
+            Gauge,
+            "Position of the first event; more than 1 where the beginning was removed.",
+            |l| l.stats.first,
+        ),
         ("wellspring_log_head", Gauge, "Last durable position.", |l| l.stats.head),
         ("wellspring_log_disk_bytes", Gauge, "Bytes of all files of the log.", |l| {
             l.stats.disk_bytes

@@ -12,6 +12,7 @@ use super::{Host, Request, Response};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
 use crate::kept_types::KeptEvents;
+use crate::node::LogReader;
 use crate::protocol::Protocol;
 use crate::settings::{ProcessConfig, Section};
 use crate::setup::SetupError;
@@ -19,6 +20,7 @@ use crate::stats::family::Family;
 use crate::wire::problem::{Kind, Problem};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use wellspring_log::ReadError;
 
 /// A member of the discovery document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,12 +107,20 @@ pub trait Face: Sized + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What reads a log by this face and needs events of it, besides views. May read files.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn log_readers(&self, _log: &str) -> Result<Vec<LogReader>, ReadError> {
+        Ok(Vec::new())
+    }
+
     /// Called once, with the listening address.
     fn bound_to(&self, _address: SocketAddr) {}
 
     /// Called about once a second with the time, in µs since 1970 UTC, on a thread that may block
     /// on the disk.
-    fn tick(&self, _wall_us: u64) {}
+    fn tick(self: &Arc<Self>, _wall_us: u64) {}
 
     /// Called once, after the last request and before the logs are closed: stops the face's
     /// background work. May wait, for a few seconds at most.
@@ -177,10 +187,12 @@ pub(crate) trait OpenFace: Send + Sync {
     fn figures(&self) -> Vec<Family>;
     /// See [`Face::kept_files`].
     fn kept_files(&self) -> Vec<KeptFile>;
+    /// See [`Face::log_readers`].
+    fn log_readers(&self, log: &str) -> Result<Vec<LogReader>, ReadError>;
     /// See [`Face::bound_to`].
     fn bound_to(&self, address: SocketAddr);
     /// See [`Face::tick`].
-    fn tick(&self, wall_us: u64);
+    fn tick(self: Arc<Self>, wall_us: u64);
     /// See [`Face::close`].
     fn close(&self);
     /// See [`Face::fast_paths`].
@@ -196,12 +208,16 @@ impl<F: Face> OpenFace for F {
         Face::kept_files(self)
     }
 
+    fn log_readers(&self, log: &str) -> Result<Vec<LogReader>, ReadError> {
+        Face::log_readers(self, log)
+    }
+
     fn bound_to(&self, address: SocketAddr) {
         Face::bound_to(self, address);
     }
 
-    fn tick(&self, wall_us: u64) {
-        Face::tick(self, wall_us);
+    fn tick(self: Arc<Self>, wall_us: u64) {
+        Face::tick(&self, wall_us);
     }
 
     fn close(&self) {

@@ -15,6 +15,7 @@ use crate::ingest::{IngestConfig, IngestContext};
 use crate::kept_file::KeptFile;
 use crate::kept_types::KeptTypes;
 use crate::limits::Limits;
+use crate::node::LogReader;
 use crate::node::readiness::{self, Purpose};
 use crate::node::{Node, Views};
 use crate::otlp::Otlp;
@@ -32,7 +33,7 @@ use hyper::Version;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
-use wellspring_log::{Clock, CommitOn};
+use wellspring_log::{Clock, CommitOn, ReadError};
 
 /// What faces may use.
 pub struct Host {
@@ -185,6 +186,14 @@ impl Host {
         let mut files = access::kept_files::kept_files(data, &self.access);
         files.extend(self.faces.kept_files());
         files
+    }
+
+    /// What reads a log and needs events of it, besides views and consumers. May read files.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn log_readers(&self, log: &str) -> Result<Vec<LogReader>, ReadError> {
+        self.faces.log_readers(log)
     }
 
     /// All current figures of the server. Reads the file system, so not for a serving thread.

@@ -4,10 +4,12 @@ use super::face::{BoundFace, Handler, OpenFace};
 use super::{Answer, Host, Request, header_names};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
+use crate::node::LogReader;
 use crate::protocol::Protocol;
 use crate::stats::family::Family;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
+use wellspring_log::ReadError;
 
 /// The host, its faces, and the handlers of all their routes.
 pub struct Server {
@@ -62,7 +64,7 @@ impl Server {
 
     /// Tells the faces the time, in µs since 1970 UTC. May wait for the disk.
     pub(crate) fn tick(&self, wall_us: u64) {
-        self.faces.iter().for_each(|face| face.tick(wall_us));
+        self.faces.iter().for_each(|face| Arc::clone(face).tick(wall_us));
     }
 
     /// Has the faces stop their background work, before the logs are closed.
@@ -99,6 +101,12 @@ impl FacesOnHost {
     /// The files of all faces.
     pub(super) fn kept_files(&self) -> Vec<KeptFile> {
         self.open().flat_map(|face| face.kept_files()).collect()
+    }
+
+    /// What reads a log by any face.
+    pub(super) fn log_readers(&self, log: &str) -> Result<Vec<LogReader>, ReadError> {
+        let readers = self.open().map(|face| face.log_readers(log));
+        Ok(readers.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn open(&self) -> impl Iterator<Item = Arc<dyn OpenFace>> {

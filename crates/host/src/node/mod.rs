@@ -15,6 +15,7 @@ mod opening;
 mod problem;
 pub mod readiness;
 mod shared;
+mod trim;
 mod unled_logs;
 mod unopened_logs;
 mod views;
@@ -23,6 +24,7 @@ pub use account::IngestAccount;
 pub(crate) use config::StorageConfig;
 pub use error::{NoBatcher, NodeError};
 pub use members::Member;
+pub use trim::{LogReader, TrimPlan, TrimTarget};
 pub use views::{NoView, Views};
 
 use crate::cluster::Cluster;

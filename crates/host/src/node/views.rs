@@ -57,8 +57,10 @@ impl AttachedView {
 /// Whether an event of the log matches. A log that cannot be read counts as matching: its view will
 /// report the fault.
 fn holds(log: &Log, query: &Query) -> bool {
-    let options = ReadOptions { limit: Some(1), ..ReadOptions::default() };
-    let first = log.snapshot().read(query, options).next().map(|event| event.is_some());
+    let snapshot = log.snapshot();
+    let after = Some(snapshot.first() - 1);
+    let options = ReadOptions { after, limit: Some(1), ..ReadOptions::default() };
+    let first = snapshot.read(query, options).next().map(|event| event.is_some());
     first.unwrap_or(true)
 }
 

@@ -300,6 +300,8 @@ impl<V: View> Folding<V> {
     /// Folds the available events, but no more, and publishes the result.
     fn advance(&mut self, live: &Live<V>, most: RunLimits) -> Result<(), ReadError> {
         let snapshot = live.log.snapshot();
+        // Nothing that the view folds is ever cut off: `Node::views_before`.
+        self.position = self.position.max(snapshot.first() - 1);
         let mut end = snapshot.head().min(self.position + most.positions);
         if end <= self.position {
             return Ok(());

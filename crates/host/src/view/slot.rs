@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::{Clock, Log};
-use wellspring_types::Position;
+use wellspring_types::{Position, Query};
 
 /// A wait for a view.
 pub(crate) type ViewWait = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -106,6 +106,9 @@ pub trait OpenView: Send + Sync {
     /// The view's name.
     fn name(&self) -> &'static str;
 
+    /// The events that the view folds.
+    fn query(&self) -> Query;
+
     /// Opens the view of a log. Publish it once the log is.
     ///
     /// # Errors
@@ -143,6 +146,10 @@ impl<V: View> OpenView for ViewSlot<V> {
         V::NAME
     }
 
+    fn query(&self) -> Query {
+        V::query()
+    }
+
     fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, SetupError> {
         let live = log.fold::<V>((self.context)()?)?;
         let (slot, shown) = (Arc::clone(&self.live), Arc::clone(&live));
@@ -174,6 +181,10 @@ impl<V: View> EachView<V> {
 impl<V: View> OpenView for EachView<V> {
     fn name(&self) -> &'static str {
         V::NAME
+    }
+
+    fn query(&self) -> Query {
+        V::query()
     }
 
     fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, SetupError> {

@@ -14,6 +14,7 @@ mod mending;
 mod missing_end;
 mod planted_links;
 mod production_page;
+mod trim;
 mod upgrades;
 
 use wellspring_test_support::{client, closed, disk, numbered, program, server, tls_certificates};

@@ -48,10 +48,14 @@ impl DataFolder {
             let place = format!("{}: {} {}", self.version, word("method"), word("path"));
             let body = &question["body"];
             let answer = ask(&mut server.client(), bearer, word("method"), word("path"), body);
-            let got = match answer.header("location") {
+            let mut got = match answer.header("location") {
                 Some(target) if answer.status / 100 == 3 => json!(target),
                 _ => answer.json(),
             };
+            // Later versions name it.
+            if let Some(members) = got.as_object_mut().filter(|it| it.contains_key("head")) {
+                members.remove("first");
+            }
             assert_eq!(question["status"], answer.status, "{place}: {got}");
             assert_eq!(question["answer"], got, "{place}");
             let history = answer.header("wellspring-history");

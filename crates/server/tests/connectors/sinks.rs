@@ -398,3 +398,41 @@ fn a_sink_begins_with_a_time() {
     ask(&mut client, "POST", "/v1/sinks/a/reset", &to).expect(200);
     assert_eq!(sorted(4), [2, 3, 4, 4]);
 }
+
+/// What a sink needs after a crash is the event of its saved cursor, not what it has delivered.
+#[test]
+fn a_cut_leaves_what_a_sink_needs_after_a_crash_and_a_new_one_begins_with_the_rest() {
+    let receiver = Receiver::start();
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["--segment-bytes", "65536"];
+    let server = Server::start_in(dir.path(), &small);
+    let mut client = server.client();
+    ask(&mut client, "PUT", "/v1/logs/l", &Value::Null).expect(201);
+    let sink = json!({"url": receiver.url(), "partition_by": "k", "log": "l"});
+    ask(&mut client, "PUT", "/v1/sinks/a", &sink).expect(201);
+    for n in 1..=80 {
+        let data = json!({"n": n, "fill": "x".repeat(4_000)});
+        let body = json!({"events": [{"type": "A", "tags": ["k:1"], "data": data}]});
+        ask(&mut client, "POST", "/v1/logs/l/append", &body).expect(200);
+    }
+    until(&mut client, "/v1/sinks/a", at(80));
+    // Refused, or as much as the saved cursor allows.
+    let mut patience = Patience::new();
+    while ask(&mut client, "POST", "/v1/logs/l/trim?before=80", &Value::Null).status != 200 {
+        patience.pause("the cursor is not saved");
+    }
+    drop(client);
+    let data = server.kill();
+    let server = Server::start_in(&data, &small);
+    let mut client = server.client();
+    append(&mut client, "l", "A", "k:1", 81);
+    until(&mut client, "/v1/sinks/a", at(81));
+    let first =
+        ask(&mut client, "GET", "/v1/logs/l/head", &Value::Null).expect(200)["first"].clone();
+    assert!(first.as_u64().unwrap() > 50, "{first}");
+    let other = Receiver::start();
+    let sink = json!({"url": other.url(), "partition_by": "k", "log": "l"});
+    ask(&mut client, "PUT", "/v1/sinks/b", &sink).expect(201);
+    until(&mut client, "/v1/sinks/b", at(81));
+    assert_eq!(other.wait_for(82 - first.as_u64().unwrap() as usize)[0], first.as_u64().unwrap());
+}

@@ -251,8 +251,8 @@ fn logs_are_made_listed_and_deleted() {
     let listed = log(&["list"]).done();
     let rows: Vec<Vec<&str>> =
         listed.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0][..2], ["LOG", "HEAD"]);
-    let heads = |name: &str| rows.iter().find(|row| row[0] == name).map(|row| row[1]);
+    assert_eq!(rows[0][..3], ["LOG", "FIRST", "HEAD"]);
+    let heads = |name: &str| rows.iter().find(|row| row[0] == name).map(|row| row[2]);
     assert!(heads("main").is_some() && heads("orders") == Some("1"), "{listed}");
     let json = log(&["list", "--json"]).done();
     let rows: Vec<serde_json::Value> =

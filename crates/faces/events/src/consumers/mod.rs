@@ -29,7 +29,7 @@ mod stored;
 mod turn;
 
 pub(crate) use figures::families;
-pub(crate) use registry::Consumers;
+pub(crate) use registry::{Consumers, LogConsumers};
 pub(crate) use settlement::{Settlement, SettlingAppend, read_settlement};
 pub(crate) use status::PlaceName;
 pub(crate) use stored::{KEPT, is_of_consumers};

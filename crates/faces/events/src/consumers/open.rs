@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, watch};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot, watch};
 use wellspring_consumers::{ChainFault, Checkpoint, Consumer, DeliveryId, DeliveryRefusal};
 use wellspring_log::{Append, AppendError, Appended, Clock, CommitOn, Completion, EncodedEvents};
 use wellspring_log::{Log, RecordView, Staged};
@@ -25,6 +26,8 @@ const SAVE_AFTER_US: u64 = 1_000_000;
 const SAVE_LARGE_AFTER_US: u64 = 5_000_000;
 /// Checkpoints take at most this fraction of the bytes delivered, until the time above.
 const SAVED_SHARE: u64 = 50;
+/// Time between two looks at an append that is on its way.
+const STAGED_PAUSE: Duration = Duration::from_millis(1);
 /// About the bytes of a key in a checkpoint.
 const KEY_BYTES: u64 = 40;
 
@@ -337,6 +340,36 @@ impl OpenConsumer {
             self.save();
             let _ = progress.changed().await;
         }
+    }
+
+    /// Waits until everything that is settled by now is saved, with what appends on their way
+    /// settle.
+    ///
+    /// # Errors
+    /// [`NotSaved`].
+    pub(super) async fn save_settled(self: &Arc<Self>) -> Result<(), NotSaved> {
+        let staged: Vec<DeliveryId> = self.state().staged.keys().copied().collect();
+        while staged.iter().any(|delivery| self.state().staged.contains_key(delivery)) {
+            tokio::time::sleep(STAGED_PAUSE).await;
+        }
+        self.saved(self.next_save()).await
+    }
+
+    /// Writes the definition and the whole state again.
+    ///
+    /// # Errors
+    /// [`NotSaved`].
+    pub(super) async fn renew(self: &Arc<Self>) -> Result<(), NotSaved> {
+        let (tell, told) = oneshot::channel();
+        let definition = stored::defined(&self.name, &self.id, &self.definition, None);
+        self.append(definition, Box::new(move |outcome| _ = tell.send(outcome)));
+        match told.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(NotSaved::Refused(error)),
+            Err(_) => return Err(NotSaved::Closed),
+        }
+        self.with(|state, _| state.renew()).map_err(|Closed| NotSaved::Closed)?;
+        self.saved(self.next_save()).await
     }
 
     /// Whether everything is saved, or nothing will be any more.

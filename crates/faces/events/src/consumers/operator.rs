@@ -29,7 +29,7 @@ use wellspring_host::wire::json::{
     Cursor, ReadResult, document, missing, once, push_list, push_u64, rule, unknown,
 };
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_log::{Append, EncodedEvents, LeaseError, Work};
+use wellspring_log::{Append, EncodedEvents, Work};
 use wellspring_types::Position;
 use wellspring_types::moment::TimeRange;
 
@@ -52,13 +52,7 @@ struct Operated<'a> {
 impl Operated<'_> {
     /// The problem of what ended a step.
     fn problem(&self, interrupted: Interrupted) -> Box<Problem> {
-        let effects = &self.request.effects;
-        match interrupted {
-            // While this request holds the lock, only a loss of the lead closes a consumer.
-            Interrupted::Closed => effects.refused(LeaseError::NotLeading).into(),
-            Interrupted::NotSaved(error) => effects.refused(error).into(),
-            Interrupted::Problem(problem) => problem,
-        }
+        interrupted.problem(&self.request.effects)
     }
 
     async fn append(&self, events: EncodedEvents) -> Result<Position, Box<Problem>> {
@@ -97,7 +91,7 @@ impl Operated<'_> {
     async fn after(&self, job: &mut Job, start: StartAt) -> Result<Position, Box<Problem>> {
         let log = self.request.log()?;
         match start {
-            StartAt::Beginning => Ok(0),
+            StartAt::Beginning => Ok(log.snapshot().first() - 1),
             StartAt::Now => Ok(log.head()),
             StartAt::After(position) => {
                 check_reached(log, position).await?;

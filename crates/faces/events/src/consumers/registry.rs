@@ -1,6 +1,7 @@
 //! The open consumers of all logs that this node leads.
 
-use super::open::OpenConsumer;
+use super::interrupted::Interrupted;
+use super::open::{NotSaved, OpenConsumer};
 use super::stored::{self, RestoredConsumer};
 use crate::problems::CONSUMER_NOT_FOUND;
 use std::collections::HashMap;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Host, Request};
+use wellspring_host::node::LogReader;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{LeaseError, Log, ReadError, Snapshot, Work};
 use wellspring_types::HistoryId;
@@ -24,13 +26,13 @@ pub(crate) struct Consumers {
 }
 
 /// The open consumers of one log, while this node leads it.
-pub(super) struct LogConsumers {
+pub(crate) struct LogConsumers {
     log: Log,
     pub(super) epoch: u64,
     history: Option<HistoryId>,
     open: Mutex<HashMap<String, Arc<OpenConsumer>>>,
     /// Held while a consumer is opened, defined, moved or deleted.
-    pub(super) changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: tokio::sync::Mutex<()>,
     /// Whether those that the log had at the beginning were opened.
     began: AtomicBool,
 }
@@ -44,13 +46,13 @@ impl Consumers {
     ///
     /// # Errors
     /// Another node leads the log.
-    pub(super) fn of_log(&self, request: &Request) -> Result<Arc<LogConsumers>, Box<Problem>> {
+    pub(crate) fn of_log(&self, request: &Request) -> Result<Arc<LogConsumers>, Box<Problem>> {
         let led = self.led(request.log()?, &request.log_name);
         led.ok_or_else(|| request.effects.refused(LeaseError::NotLeading).into())
     }
 
     /// The consumers of a log, if this node leads it.
-    pub(super) fn led(&self, log: &Log, name: &str) -> Option<Arc<LogConsumers>> {
+    pub(crate) fn led(&self, log: &Log, name: &str) -> Option<Arc<LogConsumers>> {
         let (epoch, history) = (log.epoch(), log.history());
         if !log.leads_in(epoch) {
             return None;
@@ -105,6 +107,22 @@ impl Consumers {
                 logs.remove(&name);
             }
         }
+    }
+
+    /// Waits until the consumers of all logs have saved what is settled by now: what settled it can
+    /// go then, as no delivery is repeated after a crash.
+    ///
+    /// # Errors
+    /// [`Interrupted`]: a log has not taken a checkpoint.
+    pub(crate) async fn save_settled(&self) -> Result<(), Interrupted> {
+        for (_, consumer) in self.opened() {
+            match consumer.save_settled().await {
+                // A request opens it again, from what its checkpoints say.
+                Ok(()) | Err(NotSaved::Closed) => {}
+                Err(refused) => return Err(refused.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Saves everything and closes all consumers. Waits, but not for long.
@@ -229,6 +247,32 @@ impl LogConsumers {
         let snapshot = self.log.snapshot();
         let task = ReadTask { snapshot, name: name.to_owned(), read: stored::restore, found: None };
         Ok(job.run(Cost::Cheap, task).await?.found.flatten())
+    }
+
+    /// What each consumer of the log needs.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub(crate) fn readers(&self, host: &Host) -> Result<Vec<LogReader>, ReadError> {
+        self.open_all(host)?;
+        let all = self.all().into_iter();
+        let reader = |consumer: Arc<OpenConsumer>| {
+            let position = consumer.with(|state, _| state.needed_after()).unwrap_or(0) + 1;
+            LogReader { kind: "consumer", name: consumer.name.clone(), position }
+        };
+        Ok(all.map(reader).collect())
+    }
+
+    /// Writes the definition and the state of each consumer again: those before are about to be
+    /// removed. For a caller that holds [`changing`](Self::changing).
+    ///
+    /// # Errors
+    /// [`Interrupted`]: the log has not taken them, or this node leads it no more.
+    pub(crate) async fn renew(&self) -> Result<(), Interrupted> {
+        for consumer in self.all() {
+            consumer.renew().await?;
+        }
+        Ok(())
     }
 
     /// The names of all consumers.

@@ -315,7 +315,9 @@ impl CheckpointData {
 fn latest_first(snapshot: &Snapshot, types: &[&str], tag: Option<&str>, work: Work) -> Events {
     let tags: Vec<&str> = tag.into_iter().collect();
     let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
-    let mut events = snapshot.read(&Query::item(types, &tags), options);
+    let events = snapshot.read(&Query::item(types, &tags), options);
+    // What is before was written again when it was cut off: `LogConsumers::renew`.
+    let mut events = events.only_after(snapshot.first() - 1);
     events.bound(work);
     events
 }
