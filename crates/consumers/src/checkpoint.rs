@@ -3,12 +3,12 @@
 //! One is built, appended by the host and then recorded or not; meanwhile no other is built. What
 //! has to be durable before it counts (parking, replay) counts when its checkpoint is recorded.
 
-use crate::consumer::{Consumer, Recovery, RunState};
+use crate::consumer::{Consumer, Recovery, RunState, SettledRun};
 use crate::definition::Definition;
-use crate::key::{Key, KeyName, KeyState};
+use crate::key::{Key, KeyName, KeyRef, KeyState};
 use crate::plants::{Plant, planted};
 use crate::table::KeyTable;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use wellspring_types::Position;
 
 /// Positions scanned without an event to open, after which a checkpoint says so: a start scans them
@@ -96,7 +96,8 @@ impl Consumer {
     /// it is settled, and no settlement before has to be looked up after a restart.
     #[must_use]
     pub fn needed_after(&self) -> Position {
-        let floor = self.floor();
+        let cut = self.cut_runs().into_values();
+        let floor = cut.fold(self.floor(), |floor, first| floor.min(first - 1));
         let recovery = self.recovery.filter(|recovery| floor < recovery.up_to);
         recovery.map_or(floor, |recovery| floor.min(recovery.after))
     }
@@ -109,9 +110,13 @@ impl Consumer {
             return None;
         }
         let head = self.settlements_after(head);
-        let closed = std::mem::take(&mut self.unsaved.closed);
+        let cut = self.cut_runs();
+        let mut closed = std::mem::take(&mut self.unsaved.closed);
+        closed.append(&mut self.unsaved.cut);
         // A key that was closed may be open again.
-        let closed = closed.into_iter().filter(|name| self.keys.get(name.borrowed()).is_none());
+        let is_closed =
+            |name: &KeyName| self.keys.get(name.borrowed()).is_none() && !cut.contains_key(name);
+        let closed = closed.into_iter().filter(is_closed);
         let mut delta = Checkpoint {
             generation: self.generation,
             is_full: false,
@@ -128,7 +133,7 @@ impl Consumer {
                 self.save(number, &mut delta.open);
             }
         }
-        let size = delta.size();
+        let size = delta.size() + cut.len();
         let chain = self.unsaved.chain.map(|(full, deltas)| (full, deltas + size));
         let chain = chain.filter(|(full, deltas)| deltas < full);
         if chain.is_none() {
@@ -137,11 +142,27 @@ impl Consumer {
         if planted(Plant::ForgetsClosed) && !delta.is_full {
             delta.closed.clear();
         }
+        for (key, first) in cut {
+            self.unsaved.cut.push(key.clone());
+            delta.open.push(OpenKey { key, next: first, tries: 0, is_parked: false });
+        }
         self.unsaved.chain = chain.or(Some((delta.size(), 0)));
         self.unsaved.in_flight = Some(std::mem::take(&mut self.unsaved.pending));
         self.unsaved.is_urgent = false;
         self.unsaved.scanned = self.scanned;
         Some(delta)
+    }
+
+    /// The closed keys of runs that begin within what was scanned and end behind it, with the first
+    /// event of each.
+    fn cut_runs(&self) -> BTreeMap<KeyName, Position> {
+        let is_recovering = self.recovery.is_some() && !planted(Plant::CutsRuns);
+        let is_cut = |run: &&SettledRun| {
+            let is_within = (run.first..run.last).contains(&self.scanned);
+            is_recovering && is_within && self.keys.get(KeyRef::Value(&run.key)).is_none()
+        };
+        let cut = self.left_out.iter().filter(is_cut);
+        cut.map(|run| (KeyName::Value(run.key.clone()), run.first)).collect()
     }
 
     fn full(&mut self, delta: Checkpoint) -> Checkpoint {

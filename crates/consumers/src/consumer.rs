@@ -44,6 +44,17 @@ pub struct Recovery {
     pub up_to: Position,
 }
 
+/// Events of one key that one append has settled: only by the first of them is the append found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledRun {
+    /// The key.
+    pub key: Box<str>,
+    /// Its first event.
+    pub first: Position,
+    /// Its last event.
+    pub last: Position,
+}
+
 /// What the checkpoints say, and what they do not say yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsaved {
@@ -51,6 +62,8 @@ pub(crate) struct Unsaved {
     pub(crate) changed: Vec<u32>,
     /// Keys of the checkpoints that are closed.
     pub(crate) closed: Vec<KeyName>,
+    /// Closed keys that the last checkpoint calls open, for a run that it cuts.
+    pub(crate) cut: Vec<KeyName>,
     /// Something has to be durable before it counts.
     pub(crate) is_urgent: bool,
     /// Keys that wait for the next checkpoint: one each of the events to be parked, and all that
@@ -91,6 +104,8 @@ pub struct Consumer {
     pub(crate) workers: Workers,
     pub(crate) unsaved: Unsaved,
     pub(crate) recovery: Option<Recovery>,
+    /// Runs that are left out for recovery; some may end behind `scanned`.
+    pub(crate) left_out: Vec<SettledRun>,
     pub(crate) counters: Counters,
     /// Events to be parked whose last delivery expired, with its worker.
     pub(crate) parked_by_expiry: Vec<(Position, Box<str>)>,
@@ -118,6 +133,7 @@ impl Consumer {
             workers: Workers::default(),
             unsaved: Unsaved { is_urgent: true, scanned: after, ..Unsaved::default() },
             recovery: None,
+            left_out: Vec::new(),
             counters: Counters::default(),
             parked_by_expiry: Vec::new(),
         }

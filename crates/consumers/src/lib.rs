@@ -41,7 +41,9 @@
 //!
 //! **After a crash**, [`Consumer::restore`] takes the checkpoints. All open keys are looked up
 //! again, and until [`Consumer::recovery`] is over the host leaves out the events that an append
-//! has settled since. What was settled without an append since the last checkpoint comes again.
+//! has settled since. What was settled without an append since the last checkpoint comes again. Of
+//! a run that one append has settled the host finds the first event alone, so as long as a
+//! checkpoint's `scanned` is within the run, its key stays open in checkpoints, from that event on.
 //! The same call serves a changed query: positions found by the former one are forgotten.
 #![forbid(unsafe_code)]
 
@@ -63,7 +65,7 @@ mod tests;
 mod worker;
 
 pub use checkpoint::{ChainFault, Checkpoint, OpenKey};
-pub use consumer::{Consumer, Counters, Recovery, RunState};
+pub use consumer::{Consumer, Counters, Recovery, RunState, SettledRun};
 pub use definition::{Backoff, Definition, DefinitionFault, FailureRule, OrderKey};
 pub use delivery::{Delivery, DeliveryId, DeliveryRefusal};
 pub use key::KeyName;

@@ -56,6 +56,7 @@ impl Consumer {
         self.workers.clear_held();
         // Settlements of the earlier generation do not concern this one.
         self.recovery = None;
+        self.left_out = Vec::new();
         self.is_placed = false;
         self.unsaved = Unsaved { is_urgent: true, scanned: after, ..Unsaved::default() };
         if self.state == RunState::Stopped {

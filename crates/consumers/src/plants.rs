@@ -43,6 +43,9 @@ plants! {
     ForgetsClosed,
     /// A delta adds its tries to those before.
     AddsTries,
+    /// A checkpoint whose `scanned` is within a run that an append has settled does not name the
+    /// run's first event.
+    CutsRuns,
     /// A checkpoint names the head, although settlements before it are still to be looked up.
     NamesLateHead,
 }

@@ -1,6 +1,6 @@
 //! What the host reads of the log: new events, and the next ones of keys that lag behind.
 
-use crate::consumer::{Consumer, Recovery, RunState};
+use crate::consumer::{Consumer, Recovery, RunState, SettledRun};
 use crate::key::{KeyName, KeyRef, KeyState};
 use crate::plants::{Plant, planted};
 use wellspring_types::Position;
@@ -102,6 +102,12 @@ impl Consumer {
     #[must_use]
     pub fn recovery(&self) -> Option<Recovery> {
         self.recovery
+    }
+
+    /// Takes the runs that the host leaves out for [`recovery`](Consumer::recovery), before what is
+    /// read without them: all that it knows to end behind what was scanned.
+    pub fn leave_out(&mut self, runs: Vec<SettledRun>) {
+        self.left_out = runs;
     }
 
     /// Takes the matching events after `from` up to `up_to`, all of them and ascending.
@@ -218,7 +224,8 @@ impl Consumer {
         }
         if positions.is_empty() {
             if has_later {
-                self.look_up(number, look_up.up_to + 1);
+                // From the same place: what was left out may be the beginning of a run.
+                self.look_up(number, self.keys[number].next);
                 return LookUpVerdict::Again;
             }
             self.close(number);

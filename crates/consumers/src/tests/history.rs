@@ -1,7 +1,7 @@
 //! Random histories of a consumer, with a model beside it.
 
 use super::invariants::assert_invariants;
-use super::model::{Model, SavedState, Sign};
+use super::model::{Model, SavedState, SettlingAppend, Sign};
 use crate::{
     Backoff, Checkpoint, Consumer, Definition, DeliveryId, DeliveryRefusal, FailureRule, KeyName,
     KeyedEvent, LookUp, OrderKey, ParkedSelection, RunState, ScanFrom, ScanNeed, ScanVerdict,
@@ -104,7 +104,8 @@ impl History {
             74..80 => self.pass_time(),
             80..94 => self.checkpoint(),
             94 => self.extend(),
-            95..97 => self.crash(),
+            95 => self.crash(),
+            96 => self.crash_twice(),
             _ => self.operate(),
         }
     }
@@ -141,6 +142,7 @@ impl History {
         }
         let up_to = from.after + self.below(head - from.after + 1);
         let events = self.model.read(&self.consumer, from.after, up_to);
+        self.consumer.leave_out(self.model.runs.borrow().clone());
         let kept = &self.model.kept;
         let is_next = from == ScanFrom { generation: kept.generation, after: kept.scanned };
         let scanned = match self.consumer.scanned(from, &events, up_to) {
@@ -169,6 +171,7 @@ impl History {
         };
         let all: Vec<_> = read.iter().filter(has_key).cloned().collect();
         let some = all.len().min(look_up.limit);
+        self.consumer.leave_out(self.model.runs.borrow().clone());
         self.consumer.found(look_up, &all[..some], some == all.len());
     }
 
@@ -356,12 +359,12 @@ impl History {
         self.model.forget(self.judged);
     }
 
-    /// The append itself: an event that does not match, found by the request keys of its events.
+    /// The append itself: an event that does not match, found by the first event that it settles.
     fn record_settlement(&mut self, id: DeliveryId) {
         self.model.log.push(None);
         let (at, hold) = (self.model.head(), &self.model.held[&id]);
-        let events = hold.positions[..hold.staged].iter();
-        self.model.appended.extend(events.map(|event| (id.generation, *event, at)));
+        let (generation, events) = (id.generation, hold.positions[..hold.staged].to_vec());
+        self.model.appended.push(SettlingAppend { generation, events, at });
     }
 
     fn pass_time(&mut self) {
@@ -448,6 +451,32 @@ impl History {
         self.kept = Some(kept);
     }
 
+    /// A crash while much is not saved, and another one as soon as the restart has saved what it
+    /// has read.
+    fn crash_twice(&mut self) {
+        self.resume();
+        self.append();
+        self.scan();
+        self.begin_checkpoint();
+        self.end_checkpoint(true);
+        for _ in 0..self.below(10) {
+            self.append();
+            self.scan();
+            self.turn();
+            self.begin_settling();
+        }
+        self.crash();
+        for _ in 0..8 {
+            self.look_up();
+        }
+        for _ in 0..self.below(3) {
+            self.scan();
+        }
+        self.begin_checkpoint();
+        self.end_checkpoint(true);
+        self.crash();
+    }
+
     /// Everything but the log is gone. What was being appended is durable or not.
     fn crash(&mut self) {
         let staged = self.model.held.iter().filter(|(_, hold)| hold.staged > 0);
@@ -474,8 +503,8 @@ impl History {
         let model = &mut self.model;
         model.kept = self.kept.clone().expect("kept");
         let generation = model.kept.generation;
-        let settled = model.appended.iter().filter(|(of, ..)| *of == generation);
-        for (_, event, _) in settled {
+        let appends = model.appended.iter().filter(|append| append.generation == generation);
+        for event in appends.flat_map(|append| &append.events) {
             // What lies behind `scanned` is not open, so it is as good as settled.
             model.kept.settled.insert(*event);
             model.kept.tries.remove(event);
@@ -486,6 +515,7 @@ impl History {
         model.retries.clear();
         model.parking.clear();
         model.replaying.clear();
+        model.runs.take();
         self.scans.clear();
         self.look_ups.clear();
     }

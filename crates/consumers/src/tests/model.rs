@@ -2,8 +2,9 @@
 
 use crate::{
     Consumer, Definition, Delivery, DeliveryId, FailureRule, KeyName, KeyPlace, KeyedEvent,
-    RunState,
+    RunState, SettledRun,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use wellspring_types::Position;
 
@@ -52,8 +53,17 @@ pub(super) struct Model {
     pub(super) parking: BTreeSet<Position>,
     /// Parked, and to be replayed after the next checkpoint, or the one that is being appended.
     pub(super) replaying: BTreeSet<Position>,
-    /// Settlements by appends: generation, event, position of the append.
-    pub(super) appended: Vec<(u64, Position, Position)>,
+    pub(super) appended: Vec<SettlingAppend>,
+    /// The runs that were found since the last restart.
+    pub(super) runs: RefCell<Vec<SettledRun>>,
+}
+
+/// An append that has settled events.
+#[derive(Debug)]
+pub(super) struct SettlingAppend {
+    pub(super) generation: u64,
+    pub(super) events: Vec<Position>,
+    pub(super) at: Position,
 }
 
 impl Model {
@@ -77,6 +87,7 @@ impl Model {
             parking: BTreeSet::new(),
             replaying: BTreeSet::new(),
             appended: Vec::new(),
+            runs: RefCell::default(),
         }
     }
 
@@ -119,7 +130,8 @@ impl Model {
         next
     }
 
-    /// What the host reads: matching events but for those whose settlement it finds.
+    /// What the host reads: matching events but for those whose settlement it finds, by the first
+    /// event that an append has settled, and for what follows in such a run.
     pub(super) fn read(
         &self,
         consumer: &Consumer,
@@ -128,12 +140,25 @@ impl Model {
     ) -> Vec<KeyedEvent<'_>> {
         let is_settled = |position: Position| {
             let recovery = consumer.recovery().filter(|recovery| position <= recovery.up_to);
-            recovery.is_some_and(|recovery| {
-                self.appended.iter().any(|&(generation, event, at)| {
-                    let is_read = recovery.after < at && at <= recovery.up_to;
-                    is_read && generation == consumer.generation() && event == position
-                })
-            })
+            let Some(recovery) = recovery else { return false };
+            let keys = self.log[position as usize - 1].as_deref().expect("it matches");
+            let mut runs = self.runs.borrow_mut();
+            let is_in = |run: &SettledRun| {
+                *run.key == *keys[0] && (run.first..=run.last).contains(&position)
+            };
+            if keys.len() == 1 && runs.iter().any(is_in) {
+                return true;
+            }
+            let found = self.appended.iter().find(|append| {
+                let is_read = recovery.after < append.at && append.at <= recovery.up_to;
+                let is_its = append.generation == consumer.generation();
+                is_read && is_its && append.events[0] == position
+            });
+            if let (Some(append), [key]) = (found, keys) {
+                let last = *append.events.last().expect("it has settled some");
+                runs.push(SettledRun { key: key.as_str().into(), first: position, last });
+            }
+            found.is_some()
         };
         let events = self.matching(after, up_to).filter(|position| !is_settled(*position));
         let keyed = events.map(|position| {

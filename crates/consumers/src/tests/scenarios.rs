@@ -2,8 +2,8 @@
 
 use crate::{
     Backoff, Checkpoint, Consumer, Definition, DefinitionFault, Delivery, DeliveryRefusal,
-    FailureRule, KeyName, KeyedEvent, LookUpVerdict, OrderKey, ParkedSelection, RunState, ScanFrom,
-    ScanNeed, ScanVerdict, TurnVerdict,
+    FailureRule, KeyName, KeyedEvent, LookUpVerdict, OpenKey, OrderKey, ParkedSelection, RunState,
+    ScanFrom, ScanNeed, ScanVerdict, SettledRun, TurnVerdict,
 };
 use std::collections::HashSet;
 use wellspring_types::Position;
@@ -156,6 +156,26 @@ fn what_an_earlier_append_has_settled_of_a_run_is_settled_and_the_rest_comes_aga
     assert_eq!((&*rest.positions, rest.tries), (&[3][..], 1), "nothing of it was settled");
     story.consumer.settle_found("w", rest.id, 9).expect("held");
     assert_eq!(story.consumer.open_key_count(), 0);
+}
+
+#[test]
+fn a_settled_run_is_saved_and_needed_from_its_first_event_on_until_it_is_scanned() {
+    let open = |next| OpenKey { key: KeyName::Value("a".into()), next, tries: 0, is_parked: false };
+    let mut story = Story::new(definition(), &["a"]);
+    story.read();
+    let saved = Checkpoint { is_full: true, ..story.save() };
+    assert_eq!(saved.open, [open(1)]);
+    let mut consumer = Consumer::restore(definition(), &[saved], 5).expect("a chain");
+    let [look_up] = &consumer.wanted_look_ups(9, 9)[..] else { panic!("one look-up") };
+    consumer.leave_out(vec![SettledRun { key: "a".into(), first: 1, last: 3 }]);
+    assert_eq!(consumer.found(look_up, &[], true), LookUpVerdict::Closed);
+    assert_eq!((consumer.open_key_count(), consumer.needed_after()), (0, 0));
+    assert_eq!(consumer.checkpoint(5).expect("no other one").open, [open(1)]);
+    consumer.checkpoint_recorded(1);
+    consumer.scanned(ScanFrom { generation: 1, after: 1 }, &[], 4);
+    let saved = consumer.checkpoint(5).expect("no other one");
+    assert!(saved.is_full && saved.open.is_empty(), "{saved:?}");
+    assert_eq!(consumer.needed_after(), 1, "where settlements are looked up");
 }
 
 #[test]

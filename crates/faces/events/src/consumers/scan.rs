@@ -121,7 +121,7 @@ impl Scanner {
             _ => consumer.log.subscribe(consumer.definition.query.clone(), from.after),
         };
         let recovery = consumer.with(|state, _| state.recovery())?;
-        self.settled.begin(consumer, from.generation, recovery);
+        self.settled.begin(consumer, from.generation, recovery, from.after);
         let task = ScanTask {
             consumer: Arc::clone(consumer),
             subscription,
@@ -134,8 +134,11 @@ impl Scanner {
         let task = self.run(job, task).await?;
         let ScanTask { subscription, events, is_at_end, .. } = task;
         let up_to = subscription.position();
-        let verdict =
-            consumer.with(|state, _| state.scanned(from, &FoundEvent::keyed(&events), up_to))?;
+        let runs = self.settled.runs();
+        let verdict = consumer.with(|state, _| {
+            state.leave_out(runs);
+            state.scanned(from, &FoundEvent::keyed(&events), up_to)
+        })?;
         if verdict == ScanVerdict::Taken {
             self.subscription = Some((subscription, ScanFrom { after: up_to, ..from }));
             if is_at_end && events.is_empty() {
@@ -151,8 +154,9 @@ impl Scanner {
         job: &mut Job,
         wanted: Vec<LookUp>,
     ) -> Result<(), Interrupted> {
-        let recovery = consumer.with(|state, _| state.recovery())?;
-        self.settled.begin(consumer, wanted[0].generation, recovery);
+        let (recovery, scanned) =
+            consumer.with(|state, _| (state.recovery(), state.scanned_up_to()))?;
+        self.settled.begin(consumer, wanted[0].generation, recovery, scanned);
         let task = LookUpTask {
             consumer: Arc::clone(consumer),
             snapshot: consumer.log.snapshot(),
@@ -164,7 +168,9 @@ impl Scanner {
             found: Vec::new(),
         };
         let found = self.run(job, task).await?.found;
+        let runs = self.settled.runs();
         consumer.with(|state, _| {
+            state.leave_out(runs);
             for LookUpResult { look_up, events, is_all } in &found {
                 state.found(look_up, &FoundEvent::keyed(events), *is_all);
             }

@@ -1,10 +1,9 @@
 //! After a restart: which events an append has settled that the checkpoints do not know of.
 
 use super::open::OpenConsumer;
-use std::collections::HashMap;
-use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
-use wellspring_consumers::Recovery;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellspring_consumers::{Recovery, SettledRun};
 use wellspring_log::{ReadError, RecordView, SERVER_KEYS, Snapshot, Work};
 use wellspring_types::Position;
 
@@ -20,27 +19,40 @@ struct Search {
     generation: u64,
     recovery: Recovery,
     snapshot: Snapshot,
-    /// By key: the last run that was found, from its first event to its last.
-    runs: Mutex<HashMap<Box<str>, RangeInclusive<Position>>>,
+    /// By key: the runs that were found, from their first events to their last.
+    runs: Mutex<HashMap<Box<str>, BTreeMap<Position, Position>>>,
+}
+
+impl Search {
+    fn runs(&self) -> MutexGuard<'_, HashMap<Box<str>, BTreeMap<Position, Position>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SettledSince {
-    /// Searches on as long as the consumer recovers.
+    /// Searches on as long as the consumer recovers. Runs within what was scanned are forgotten: a
+    /// look-up begins before one or behind it.
     pub(super) fn begin(
         &mut self,
         consumer: &OpenConsumer,
         generation: u64,
         recovery: Option<Recovery>,
+        scanned: Position,
     ) {
         let Some(recovery) = recovery else {
             self.search = None;
             return;
         };
-        let goes_on = self
+        let known = self
             .search
             .as_ref()
-            .is_some_and(|search| (search.generation, search.recovery) == (generation, recovery));
-        if !goes_on {
+            .filter(|search| (search.generation, search.recovery) == (generation, recovery));
+        if let Some(search) = known {
+            search.runs().retain(|_, runs| {
+                runs.retain(|_, last| *last > scanned);
+                !runs.is_empty()
+            });
+        } else {
             let snapshot = consumer.log.snapshot().up_to(recovery.up_to);
             let runs = Mutex::default();
             self.search = Some(Arc::new(Search { generation, recovery, snapshot, runs }));
@@ -62,10 +74,11 @@ impl SettledSince {
         if position > search.recovery.up_to {
             return Ok(false);
         }
-        let runs = || search.runs.lock().unwrap_or_else(PoisonError::into_inner);
         // A delivery of several events has events of one key alone.
         if let [key] = keys
-            && runs().get(key).is_some_and(|run| run.contains(&position))
+            && let Some(runs) = search.runs().get(key)
+            && let Some((_, last)) = runs.range(..=position).next_back()
+            && position <= *last
         {
             return Ok(true);
         }
@@ -74,13 +87,25 @@ impl SettledSince {
         let after = search.recovery.after;
         let found = search.snapshot.request_with_key_after(&key, after, &mut work)?;
         let Some(found) = found else { return Ok(false) };
-        let run = position..=settled_up_to(&found.digest);
+        let last = settled_up_to(&found.digest);
         if let [key] = keys
-            && run.end() > run.start()
+            && last > position
         {
-            runs().insert(key.clone(), run);
+            search.runs().entry(key.clone()).or_default().insert(position, last);
         }
         Ok(true)
+    }
+
+    /// The runs that were found and may end behind what was scanned.
+    pub(super) fn runs(&self) -> Vec<SettledRun> {
+        let mut found = Vec::new();
+        if let Some(search) = &self.search {
+            for (key, runs) in &*search.runs() {
+                let run = |(&first, &last)| SettledRun { key: key.clone(), first, last };
+                found.extend(runs.iter().map(run));
+            }
+        }
+        found
     }
 }
 
