@@ -266,7 +266,9 @@ fn cycle(dir: &Path, terms: HistoryTerms, cycle: u64) -> u64 {
         }
     };
     let workers: Vec<_> = (0..WORKERS).map(|worker| std::thread::spawn(works(worker))).collect();
-    load_for(200 + (cycle * 137) % 500);
+    // A short life often ends between a checkpoint and the end of what it cuts.
+    let long_ms = 200 + (cycle * 137) % 500;
+    load_for(if cycle.is_multiple_of(2) { long_ms } else { 5 + (cycle * 37) % 60 });
     server.kill();
     assert!(producer.join().unwrap().is_err(), "it ends with the server");
     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
@@ -295,7 +297,8 @@ fn run(terms: HistoryTerms) {
     }
     let status = server.client().get("/v1/consumers/c").unwrap().expect(200);
     assert_eq!(status["open_keys"], 0, "{status}");
-    assert!(settled > cycles, "{settled} were settled in {cycles} cycles, and {rest} in the end");
+    // Those of short lives settle little.
+    assert!(settled > 0, "{settled} were settled in {cycles} cycles, and {rest} in the end");
 }
 
 #[test]
