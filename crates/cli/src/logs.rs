@@ -196,6 +196,14 @@ struct Reader {
     position: u64,
 }
 
+impl Trimmed {
+    /// What is removed, for a person: `3 events (1200 bytes)`.
+    fn amount(&self) -> String {
+        let events = counted(self.removed_events, "event", "events");
+        format!("{events} ({} bytes)", self.removed_bytes)
+    }
+}
+
 fn trim(client: &mut Client, args: &TrimArgs) -> Result<(), Failure> {
     let TrimArgs { name, before, max_age, max_bytes, dry_run, force, yes } = args;
     let mut target = format!("{}/trim?force={force}", path(name));
@@ -206,11 +214,7 @@ fn trim(client: &mut Client, args: &TrimArgs) -> Result<(), Failure> {
         }
     }
     let plan: Trimmed = read(&ask(client, "POST", name, &format!("{target}&dry_run=true"))?.body)?;
-    let amount = format!(
-        "{} ({} bytes)",
-        counted(plan.removed_events, "event", "events"),
-        plan.removed_bytes
-    );
+    let amount = plan.amount();
     for Reader { kind, name, position } in &plan.held_by {
         eprintln!("The {kind} {name} needs events from {position} on.");
     }
@@ -224,7 +228,7 @@ fn trim(client: &mut Client, args: &TrimArgs) -> Result<(), Failure> {
         confirmation::ask_for(&what, name)?;
     }
     let done: Trimmed = read(&ask(client, "POST", name, &target)?.body)?;
-    eprintln!("Removed {amount}: log {name} begins at position {}.", done.first);
+    eprintln!("Removed {}: log {name} begins at position {}.", done.amount(), done.first);
     Ok(())
 }
 

@@ -183,7 +183,8 @@ fn read(cursor: &mut Cursor<'_>) -> ReadResult<RetentionRule> {
     Ok(rule_read)
 }
 
-/// Removes what the rule of a log allows and nobody needs. Returns who needs more of it.
+/// Trims a log as far as its retention rule asks and its readers allow. Returns the readers that
+/// hold back the rest.
 async fn apply(
     face: &Arc<EventFace>,
     name: &str,

@@ -183,7 +183,7 @@ pub struct FastRequest<'a> {
     pub client: Option<IpAddr>,
     /// The quota of its connection, if requests are limited.
     pub connection: Option<&'a Arc<SharedBucket>>,
-    /// Who pays for work: nobody where the path counts its requests itself.
+    /// The account that work is charged to; none where the path counts its requests itself.
     pub payer: &'a Payer,
     /// The caller, where the [`Shape`] is that of a whole request.
     pub caller: Option<&'a Principal>,

@@ -52,8 +52,8 @@ impl Sequencer {
             is_full: is_full(&error),
             error: format!("writing floor: {error}"),
         };
-        // What was appended before, such as what somebody wrote again of what goes now, survives a
-        // power loss that this does: with delayed barriers it may not be durable yet.
+        // Earlier appends must be durable before the floor is: a client may have appended again
+        // what this trim removes, and with delayed barriers that append may still be lost.
         self.sync_end().map_err(failed)?;
         if !planted(Plant::ForgetsFloor) {
             floor.write(&*self.storage).map_err(|error| {

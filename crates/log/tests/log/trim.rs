@@ -230,7 +230,7 @@ fn what_was_appended_before_a_cut_survives_a_power_loss_that_the_cut_does() {
     let delayed = Options { sync: Sync::Interval(Duration::from_secs(600)), ..small_segments() };
     let log = open(&storage, delayed).unwrap();
     let all = fill(&storage, &log, FAN + 2);
-    // As somebody does who writes again what is about to go.
+    // A client appends again an event that the trim is about to remove.
     let last = log.append(append(&[event(1)])).unwrap().last;
     assert_eq!(last, all.len() as u64 + 1);
     assert!(log.trim(u64::MAX).unwrap() > 1);

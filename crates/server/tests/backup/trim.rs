@@ -341,7 +341,7 @@ fn who_needs_the_beginning_holds_it_and_survives_its_end() {
     let body = json!({"worker": "v", "turn": 2, "want": 64});
     let answer = client.post(&format!("{LOG}/consumers/done/next"), &body).unwrap().expect(200);
     assert_eq!(answer["deliveries"].as_array().unwrap().len(), 1, "{answer}");
-    // A view's events stay, whoever forces it.
+    // `force` does not remove events that a view folds.
     let link = json!({"url": "http://example.com/x", "alias": "mine"});
     client.post("/api/urls", &link).unwrap().expect(201);
     for n in 0..100 {
