@@ -9,6 +9,7 @@ mod damage;
 mod history;
 mod place;
 pub mod record;
+pub mod sealed_parts;
 pub mod segment;
 pub mod segment_copy;
 pub mod segment_reader;

@@ -12,11 +12,11 @@
 //! | 24 | 1 | length of the type |
 //! | 25 | 1 | number of tags |
 //! | 26 | 1 | number of metadata entries |
-//! | 27 | 1 | flags: 1 binary data, 2 event id, 4 request key |
-//! | 28 | 4 | length of the data |
+//! | 27 | 1 | flags: 1 binary data, 2 event id, 4 request key, 8 sealed parts |
+//! | 28 | 4 | length of the data, with the sealed parts before it |
 //! | 32 | 16 | event id, if flagged |
 //! | … | 19+k | request key, if flagged: events of the request u16, digest 16 bytes, length u8, key |
-//! | … | | type; tags, each length u8 + bytes; metadata, each key length u8, value length u16, key, value; data |
+//! | … | | type; tags, each length u8 + bytes; metadata, each key length u8, value length u16, key, value; [sealed parts](crate::sealed_parts), if flagged; data |
 //!
 //! The checksum covers position and time last, so that a producer can encode and checksum
 //! everything else before the sequencer assigns them.
@@ -24,6 +24,8 @@
 mod encoded;
 
 pub use encoded::{EncodedEvents, Savepoint};
+
+use crate::sealed_parts::{self, SealedParts};
 use std::fmt;
 use wellspring_types::{DataKind, EventId, Position, limits};
 
@@ -36,7 +38,9 @@ pub const MAX_RECORD_BYTES: usize = limits::MAX_REQUEST_BYTES;
 pub const FLAG_BINARY: u8 = 1;
 const FLAG_ID: u8 = 2;
 const FLAG_KEY: u8 = 4;
-const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
+/// The flag of sealed parts before the data.
+pub const FLAG_SEALED: u8 = 8;
+const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY | FLAG_SEALED;
 const DIGEST_BYTES: usize = 16;
 /// Where the time stands in a record.
 const TIME_AT: usize = 16;
@@ -134,6 +138,8 @@ pub struct Layout {
     type_at: usize,
     tags_at: usize,
     metadata_at: usize,
+    /// Where the sealed parts begin.
+    sealed_at: usize,
     data_at: usize,
 }
 
@@ -196,11 +202,16 @@ impl<'a> RecordView<'a> {
             scan.text(key_len)?;
             scan.text(value_len)?;
         }
-        let data_at = scan.skip(read_u32(bytes, 28) as usize)?;
+        let sealed_at = scan.skip(read_u32(bytes, 28) as usize)?;
         if scan.at != bytes.len() {
             return Err(RecordFault::Layout);
         }
-        let layout = Layout { id_at, key_at, type_at, tags_at, metadata_at, data_at };
+        let mut data_at = sealed_at;
+        if flags & FLAG_SEALED != 0 {
+            let parts = sealed_parts::length(&bytes[sealed_at..], bytes[25]);
+            data_at += parts.ok_or(RecordFault::Layout)?;
+        }
+        let layout = Layout { id_at, key_at, type_at, tags_at, metadata_at, sealed_at, data_at };
         Ok(RecordView { bytes, layout })
     }
 
@@ -250,7 +261,7 @@ impl<'a> RecordView<'a> {
     /// Its metadata, in the given order.
     #[must_use]
     pub fn metadata(&self) -> Metadata<'a> {
-        Metadata { bytes: &self.bytes[self.layout.metadata_at..self.layout.data_at] }
+        Metadata { bytes: &self.bytes[self.layout.metadata_at..self.layout.sealed_at] }
     }
 
     /// The kind of its [`data`](Self::data).
@@ -259,10 +270,28 @@ impl<'a> RecordView<'a> {
         if self.bytes[27] & FLAG_BINARY != 0 { DataKind::Binary } else { DataKind::Json }
     }
 
-    /// The payload, byte for byte as given.
+    /// The payload that is not sealed, byte for byte as given; JSON `null` if all of it is sealed.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         &self.bytes[self.layout.data_at..]
+    }
+
+    /// Its sealed parts; none in most events.
+    #[must_use]
+    pub fn sealed_parts(&self) -> SealedParts<'a> {
+        SealedParts::of(&self.bytes[self.layout.sealed_at..self.layout.data_at])
+    }
+
+    /// Whether it says the same as another event, besides their ids: type, tags, metadata, data and
+    /// sealed parts.
+    #[must_use]
+    pub fn says_the_same(&self, other: &RecordView<'_>) -> bool {
+        let said = |record: &RecordView<'a>| &record.bytes[record.layout.type_at..];
+        self.bytes[24..27] == other.bytes[24..27]
+            && self.kind() == other.kind()
+            && self.layout.data_at - self.layout.sealed_at
+                == other.layout.data_at - other.layout.sealed_at
+            && said(self) == &other.bytes[other.layout.type_at..]
     }
 
     /// The event id, if the client supplied one.
@@ -287,21 +316,24 @@ impl<'a> RecordView<'a> {
     }
 
     /// Appends the record as its readers get it: without the key of its request, which is between
-    /// the client that sent it and the log, and with this data in place of its own.
-    pub fn push_for_readers(&self, out: &mut Vec<u8>, data: &[u8]) {
-        let is_whole = self.layout.key_at == 0 && std::ptr::eq(data, self.data());
+    /// the client that sent it and the log, without sealed parts, and with this data in place of
+    /// its own.
+    pub fn push_for_readers(&self, out: &mut Vec<u8>, kind: DataKind, data: &[u8]) {
+        let is_sealed = self.layout.sealed_at != self.layout.data_at;
+        let is_whole = self.layout.key_at == 0 && !is_sealed && std::ptr::eq(data, self.data());
         if is_whole {
             return out.extend_from_slice(self.bytes);
         }
         let start = out.len();
         let id_end = if self.layout.id_at == 0 { HEADER_BYTES } else { self.layout.id_at + 16 };
         out.extend_from_slice(&self.bytes[..id_end]);
-        out.extend_from_slice(&self.bytes[self.layout.type_at..self.layout.data_at]);
+        out.extend_from_slice(&self.bytes[self.layout.type_at..self.layout.sealed_at]);
         out.extend_from_slice(data);
         let record = &mut out[start..];
         let length = record.len() as u32;
         record[..4].copy_from_slice(&length.to_le_bytes());
-        record[27] &= !FLAG_KEY;
+        record[27] &= FLAG_ID;
+        record[27] |= if kind == DataKind::Binary { FLAG_BINARY } else { 0 };
         record[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
         let crc = crc32c::crc32c_append(crc32c::crc32c(&record[24..]), &record[8..24]);
         record[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -474,7 +506,7 @@ mod tests {
             let stored = RecordView::verify(&bytes).unwrap();
             let data = other.as_ref().map_or(stored.data(), |other| &other[..]);
             let mut out = b"before".to_vec();
-            stored.push_for_readers(&mut out, data);
+            stored.push_for_readers(&mut out, event.kind, data);
             let told = RecordView::verify(&out[6..]).unwrap();
             prop_assert_eq!(told.request_key(), None);
             prop_assert_eq!((told.position(), told.recorded_at_us()), (8, 9));

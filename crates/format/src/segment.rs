@@ -4,18 +4,19 @@
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | `WSSEGMNT` |
-//! | 8 | 4 | format version: 1 in a log of files, 2 in a copy of a shared log |
+//! | 8 | 4 | format version: 1 in a log of files, 2 in a copy of a shared log, 3 with features |
 //! | 12 | 4 | CRC32C of bytes 0…12 and 16…64 |
 //! | 16 | 8 | base: position of the first event it will hold |
 //! | 24 | 8 | salt, random |
 //! | 32 | 8 | epoch of the writer that made it |
 //! | 40 | 4 | version 2: chain of the batch before its first, 0 if there is none; else zero |
-//! | 44 | 4 | zero |
+//! | 44 | 4 | version 3: features that a reader has to know, see [`Features`]; else zero |
 //! | 48 | 8 | version 2: place in the shared log after which its first batch is found; else zero |
 //! | 56 | 8 | zero |
 //!
 //! A copy has a separate version, so that a program without support for shared logs refuses to
-//! append to it.
+//! append to it. A segment has version 3 from the first record on that needs a feature, so that a
+//! program without it refuses the segment and does not call the record damaged.
 
 use crate::place::Place;
 use crate::record::{read_u32, read_u64};
@@ -28,7 +29,29 @@ pub const SEGMENT_HEADER_BYTES: usize = 64;
 pub const FORMAT_VERSION: u32 = 1;
 /// The format of a copy of a shared log.
 pub const COPY_FORMAT_VERSION: u32 = 2;
+/// The format of a log of files with [`Features`].
+pub const FEATURES_FORMAT_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"WSSEGMNT";
+const FEATURES_AT: usize = 44;
+
+/// What a program has to know to read a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Features {
+    /// Version 1 or 2.
+    #[default]
+    None,
+    /// Bit 0: records with [sealed parts](crate::sealed_parts).
+    SealedParts,
+}
+
+impl Features {
+    fn bits(self) -> u32 {
+        match self {
+            Features::None => 0,
+            Features::SealedParts => 1,
+        }
+    }
+}
 
 /// A decoded segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +64,8 @@ pub struct SegmentHeader {
     pub epoch: u64,
     /// The origin of its batches, if it is a copy.
     pub source: Option<SegmentSource>,
+    /// What it takes to read it.
+    pub features: Features,
 }
 
 /// Where in the shared log a copy's segment can be fetched again.
@@ -65,7 +90,7 @@ pub fn draw_salt() -> u64 {
 pub enum HeaderFault {
     /// Not a segment header, or damaged.
     Damaged,
-    /// Written by an unsupported version.
+    /// Written by an unsupported version, or with features that this one does not know.
     Version(u32),
 }
 
@@ -75,13 +100,19 @@ impl SegmentHeader {
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut bytes = [0u8; SEGMENT_HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
-        let version = if self.source.is_some() { COPY_FORMAT_VERSION } else { FORMAT_VERSION };
+        let version = match (self.source, self.features) {
+            (None, Features::None) => FORMAT_VERSION,
+            (Some(_), Features::None) => COPY_FORMAT_VERSION,
+            (None, Features::SealedParts) => FEATURES_FORMAT_VERSION,
+            (Some(_), Features::SealedParts) => unreachable!("copies have no sealed parts"),
+        };
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.salt.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
         let source = self.source.unwrap_or_default();
         bytes[40..44].copy_from_slice(&source.chain.to_le_bytes());
+        bytes[FEATURES_AT..48].copy_from_slice(&self.features.bits().to_le_bytes());
         bytes[48..56].copy_from_slice(&source.after.0.to_le_bytes());
         let crc = checksum(&bytes);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
@@ -97,19 +128,22 @@ impl SegmentHeader {
             return Err(HeaderFault::Damaged);
         }
         // Checked after the checksum: a flipped bit in the version is damage, not a newer version.
-        let source = match read_u32(bytes, 8) {
-            FORMAT_VERSION => None,
-            COPY_FORMAT_VERSION => {
+        let (source, features) = match (read_u32(bytes, 8), read_u32(bytes, FEATURES_AT)) {
+            (FORMAT_VERSION, _) => (None, Features::None),
+            (COPY_FORMAT_VERSION, _) => {
                 let after = Place(read_u64(bytes, 48));
-                Some(SegmentSource { after, chain: read_u32(bytes, 40) })
+                let source = SegmentSource { after, chain: read_u32(bytes, 40) };
+                (Some(source), Features::None)
             }
-            version => return Err(HeaderFault::Version(version)),
+            (FEATURES_FORMAT_VERSION, 1) => (None, Features::SealedParts),
+            (version, _) => return Err(HeaderFault::Version(version)),
         };
         Ok(SegmentHeader {
             base: read_u64(bytes, 16),
             salt: read_u64(bytes, 24),
             epoch: read_u64(bytes, 32),
             source,
+            features,
         })
     }
 }
@@ -153,8 +187,10 @@ mod tests {
     #[test]
     fn a_header_reads_back_and_any_flipped_bit_is_damage() {
         let source = SegmentSource { after: Place(4), chain: 5 };
-        for source in [None, Some(source)] {
-            let header = SegmentHeader { base: 1, salt: 2, epoch: 3, source };
+        let kinds =
+            [(None, Features::None), (Some(source), Features::None), (None, Features::SealedParts)];
+        for (source, features) in kinds {
+            let header = SegmentHeader { base: 1, salt: 2, epoch: 3, source, features };
             let bytes = header.encode();
             assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
             for bit in 0..SEGMENT_HEADER_BYTES * 8 {

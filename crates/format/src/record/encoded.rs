@@ -1,8 +1,8 @@
 //! The events of an append, encoded before the sequencer gives them positions.
 
 use super::{
-    DIGEST_BYTES, FLAG_BINARY, FLAG_ID, FLAG_KEY, HEADER_BYTES, RecordView, RequestKey, TIME_AT,
-    read_u32, read_u64, records,
+    DIGEST_BYTES, FLAG_BINARY, FLAG_ID, FLAG_KEY, FLAG_SEALED, HEADER_BYTES, RecordView,
+    RequestKey, TIME_AT, read_u32, read_u64, records,
 };
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 
@@ -78,6 +78,20 @@ impl EncodedEvents {
     /// [`Invalid`] if the event violates a limit, or if the request would hold too many events or
     /// bytes; nothing is added then. A retry does not help.
     pub fn push<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) -> Result<(), Invalid> {
+        self.push_sealed(event, &[], 0)
+    }
+
+    /// Adds one event with these [sealed parts](crate::sealed_parts), or none, that was recorded at
+    /// this time, as for [`push_recorded`](Self::push_recorded).
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_sealed<T: AsRef<str>>(
+        &mut self,
+        event: &EventRef<'_, T>,
+        parts: &[u8],
+        recorded_at_us: u64,
+    ) -> Result<(), Invalid> {
         event.check()?;
         let too_many = |count, limit| Invalid {
             field: String::new(),
@@ -87,13 +101,16 @@ impl EncodedEvents {
             return Err(too_many(self.len() + 1, limits::MAX_EVENTS));
         }
         let start = self.bytes.len();
-        encode(&mut self.bytes, event);
+        encode(&mut self.bytes, event, parts);
         if self.bytes.len() > limits::MAX_REQUEST_BYTES {
             let bytes = self.bytes.len();
             self.bytes.truncate(start);
             let reason = Reason::TooLong { bytes, limit: limits::MAX_REQUEST_BYTES };
             return Err(Invalid { field: String::new(), reason });
         }
+        self.bytes[start + TIME_AT..start + TIME_AT + 8]
+            .copy_from_slice(&recorded_at_us.to_le_bytes());
+        self.has_times |= recorded_at_us != 0;
         self.count += 1;
         Ok(())
     }
@@ -109,18 +126,13 @@ impl EncodedEvents {
         event: &EventRef<'_, T>,
         recorded_at_us: u64,
     ) -> Result<(), Invalid> {
-        let start = self.bytes.len();
-        self.push(event)?;
-        self.bytes[start + TIME_AT..start + TIME_AT + 8]
-            .copy_from_slice(&recorded_at_us.to_le_bytes());
-        self.has_times |= recorded_at_us != 0;
-        Ok(())
+        self.push_sealed(event, &[], recorded_at_us)
     }
 
     /// Adds one event without checking it, for a digest of what these events count as. The result
     /// must not be appended.
-    pub fn push_unchecked<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) {
-        encode(&mut self.bytes, event);
+    pub fn push_unchecked<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>, parts: &[u8]) {
+        encode(&mut self.bytes, event, parts);
         self.count += 1;
     }
 
@@ -197,10 +209,11 @@ fn read_length(records: &[u8]) -> Option<usize> {
     (!records.is_empty()).then(|| read_u32(records, 0) as usize)
 }
 
-fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
+fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>, parts: &[u8]) {
     let start = out.len();
     let flags = if event.kind == DataKind::Binary { FLAG_BINARY } else { 0 }
-        | if event.id.is_some() { FLAG_ID } else { 0 };
+        | if event.id.is_some() { FLAG_ID } else { 0 }
+        | if parts.is_empty() { 0 } else { FLAG_SEALED };
     out.extend_from_slice(&[0; 24]);
     out.extend_from_slice(&[
         event.event_type.len() as u8,
@@ -208,7 +221,7 @@ fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
         event.metadata.len() as u8,
         flags,
     ]);
-    out.extend_from_slice(&(event.data.len() as u32).to_le_bytes());
+    out.extend_from_slice(&((parts.len() + event.data.len()) as u32).to_le_bytes());
     if let Some(id) = event.id {
         out.extend_from_slice(&id.0);
     }
@@ -225,6 +238,7 @@ fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
         out.extend_from_slice(key.as_bytes());
         out.extend_from_slice(value.as_bytes());
     }
+    out.extend_from_slice(parts);
     out.extend_from_slice(event.data);
     let len = (out.len() - start) as u32;
     let crc = crc32c::crc32c(&out[start + 24..]);

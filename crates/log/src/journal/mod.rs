@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 use wellspring_format::batch::{BATCH_HEADER_BYTES, BatchHeader, seal};
+use wellspring_format::segment::Features;
 use wellspring_types::Position;
 
 /// A batch for the journal: the header fields known to the sequencer, and the records.
@@ -44,6 +45,8 @@ pub(crate) struct JournalBatch {
     pub(crate) count: u32,
     /// When its last event was recorded.
     pub(crate) recorded_at_us: u64,
+    /// What it takes to read it.
+    pub(crate) features: Features,
     /// Space for the batch header, which the journal fills in, followed by the records.
     pub(crate) bytes: Vec<u8>,
 }

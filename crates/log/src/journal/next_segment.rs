@@ -12,7 +12,7 @@ use crate::storage::{Storage, StorageFile, is_full};
 use std::io;
 use std::sync::Arc;
 use wellspring_format::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
+    Features, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
 };
 use wellspring_types::Position;
 
@@ -92,7 +92,7 @@ impl NextSegment {
         source: Option<SegmentSource>,
     ) -> Result<BegunSegment, JournalError> {
         let salt = draw_salt();
-        let header = SegmentHeader { base, salt, epoch, source };
+        let header = SegmentHeader { base, salt, epoch, source, features: Features::None };
         let name = segment_name(base);
         let written =
             self.file.write_all_at(&header.encode(), 0).and_then(|()| self.file.sync_data());

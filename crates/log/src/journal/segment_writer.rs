@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use wellspring_format::batch::BATCH_HEADER_BYTES;
 use wellspring_format::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
+    Features, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name,
 };
 use wellspring_types::Position;
 
@@ -46,9 +46,7 @@ pub(crate) struct SegmentWriter {
 /// Where writing continues: after the last recovered batch of a segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resume {
-    /// Base of the segment.
-    pub(crate) base: Position,
-    pub(crate) salt: u64,
+    pub(crate) header: SegmentHeader,
     /// Offset after the last valid batch.
     pub(crate) end: u64,
     /// CRC of the last valid batch's header, 0 if there is none.
@@ -58,8 +56,7 @@ pub(crate) struct Resume {
 /// The segment being written.
 struct ActiveSegment {
     file: Arc<dyn StorageFile>,
-    base: Position,
-    salt: u64,
+    header: SegmentHeader,
     last_crc: u32,
     /// Offset after the last batch written.
     end: u64,
@@ -77,7 +74,7 @@ pub(crate) fn create_segment(
     source: Option<SegmentSource>,
 ) -> io::Result<(Arc<dyn StorageFile>, SegmentHeader)> {
     let salt = draw_salt();
-    let header = SegmentHeader { base, salt, epoch, source };
+    let header = SegmentHeader { base, salt, epoch, source, features: Features::None };
     let name = segment_name(base);
     let temporary = format!("{name}.tmp");
     let file = write_under(storage, &temporary, |file| file.write_all_at(&header.encode(), 0))?;
@@ -101,8 +98,7 @@ impl SegmentWriter {
         let allocated = file.len()?;
         let active = ActiveSegment {
             file,
-            base: at.base,
-            salt: at.salt,
+            header: at.header,
             last_crc: at.last_crc,
             end: at.end,
             synced_to: at.end,
@@ -127,12 +123,12 @@ impl SegmentWriter {
 
     /// Base of the active segment.
     pub(super) fn base(&self) -> Position {
-        self.active.base
+        self.active.header.base
     }
 
     /// Base of the active segment and the offset after its last batch.
     pub(super) fn end(&self) -> (Position, u64) {
-        (self.active.base, self.active.end)
+        (self.active.header.base, self.active.end)
     }
 
     /// Whether anything written is not covered by a barrier yet.
@@ -163,7 +159,7 @@ impl SegmentWriter {
         epoch: u64,
         source: Option<SegmentSource>,
     ) -> Result<(), JournalError> {
-        assert!(base > self.active.base, "segments come in order");
+        assert!(base > self.base(), "segments come in order");
         let next = match self.next.take() {
             Some(next) => next,
             None => NextSegment::prepare(&*self.storage).map_err(nothing_happened)?,
@@ -176,8 +172,7 @@ impl SegmentWriter {
         let end = SEGMENT_HEADER_BYTES as u64;
         self.active = ActiveSegment {
             file: begun.file,
-            base,
-            salt: begun.header.salt,
+            header: begun.header,
             last_crc: 0,
             end,
             synced_to: end,
@@ -208,10 +203,9 @@ impl SegmentWriter {
 
     /// Continues in another file of the active segment with the same end.
     pub(super) fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
-        let Resume { base, salt, end, last_crc } = at;
-        assert_eq!((base, end), self.end(), "the same segment");
-        self.active =
-            ActiveSegment { file, base, salt, last_crc, end, synced_to: end, allocated: end };
+        let Resume { header, end, last_crc } = at;
+        assert_eq!((header.base, end), self.end(), "the same segment");
+        self.active = ActiveSegment { file, header, last_crc, end, synced_to: end, allocated: end };
     }
 
     /// Ensures that a batch will overwrite zeros that are already in the file. Called before any of
@@ -220,7 +214,7 @@ impl SegmentWriter {
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing has happened.
     pub(super) fn reserve(&mut self, batch: &JournalBatch) -> Result<(), JournalError> {
-        if batch.segment_base == self.active.base {
+        if batch.segment_base == self.base() {
             return self.reserve_to(batch.end()).map_err(nothing_happened);
         }
         if self.next.is_none() {
@@ -261,7 +255,8 @@ impl SegmentWriter {
         epoch: u64,
         place: Place,
     ) -> io::Result<()> {
-        assert_eq!(batch.segment_base, self.active.base, "a batch of this segment");
+        assert_eq!(batch.segment_base, self.base(), "a batch of this segment");
+        self.require_features(batch.features)?;
         assert_eq!(u64::from(batch.offset), self.active.end, "batches follow each other");
         let known = SealedBy {
             epoch,
@@ -269,10 +264,25 @@ impl SegmentWriter {
             previous_crc: self.active.last_crc,
             synced_to: self.active.synced_to as u32,
         };
-        let crc = batch.seal(self.active.salt, &known);
+        let crc = batch.seal(self.active.header.salt, &known);
         self.active.file.write_all_at(&batch.bytes, self.active.end)?;
         self.active.end += batch.bytes.len() as u64;
         self.active.last_crc = crc;
+        Ok(())
+    }
+
+    /// Makes sure that the header of the active segment names what its next batch needs: durably
+    /// before any of the batch, so that no program reads the batch without knowing it. The header
+    /// is part of one sector, which a disk writes whole.
+    fn require_features(&mut self, features: Features) -> io::Result<()> {
+        let was = self.active.header.features;
+        if features == Features::None || was == features {
+            return Ok(());
+        }
+        let header = SegmentHeader { features, ..self.active.header };
+        self.active.file.write_all_at(&header.encode(), 0)?;
+        self.barrier()?;
+        self.active.header = header;
         Ok(())
     }
 

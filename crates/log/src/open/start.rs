@@ -50,8 +50,7 @@ pub(super) fn start(
         list[0].segments()[0].begins_the_log(floor.removed_until_us);
     }
     let segments = Arc::new(Segments::new(list));
-    let resume =
-        Resume { base, salt: scanned.header.salt, end: scanned.end, last_crc: scanned.last_crc };
+    let resume = Resume { header: scanned.header, end: scanned.end, last_crc: scanned.last_crc };
     let writer = SegmentWriter::resume(
         Arc::clone(storage),
         Arc::clone(&segments),

@@ -7,6 +7,7 @@ use crate::journal::JournalBatch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellspring_format::batch::BATCH_HEADER_BYTES;
 use wellspring_format::record;
+use wellspring_format::segment::Features;
 use wellspring_types::Position;
 
 /// The answer to a waiter when its position is durable.
@@ -74,8 +75,15 @@ impl Gathering {
     ) -> Gathering {
         bytes.clear();
         bytes.resize(BATCH_HEADER_BYTES, 0);
-        let batch =
-            JournalBatch { segment_base, offset, first, count: 0, recorded_at_us: 0, bytes };
+        let batch = JournalBatch {
+            segment_base,
+            offset,
+            first,
+            count: 0,
+            recorded_at_us: 0,
+            features: Features::None,
+            bytes,
+        };
         Gathering { batch, ingest_bytes: 0, waiters: Vec::new() }
     }
 

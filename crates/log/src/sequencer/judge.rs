@@ -198,13 +198,7 @@ pub(crate) fn replay(
         let expected = first + i as u64;
         let same = taken == Some(expected)
             && snapshot
-                .at(expected, |stored| {
-                    stored.event_type() == record.event_type()
-                        && stored.tags().eq(record.tags())
-                        && stored.kind() == record.kind()
-                        && stored.data() == record.data()
-                        && stored.metadata().eq(record.metadata())
-                })
+                .at(expected, |stored| stored.says_the_same(&record))
                 .map_err(AppendError::Read)?
                 .unwrap_or(false);
         if !same {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_format::batch::BATCH_HEADER_BYTES;
 use wellspring_format::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name,
+    Features, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name,
 };
 use wellspring_types::Position;
 
@@ -81,8 +81,9 @@ impl Sequencer {
         let epoch = old.map_or(before.epoch, |header| header.epoch);
         let source = Some(SegmentSource { after: before.place, chain: before.chain });
         let file = self.storage.create(MENDED_NAME)?;
-        file.write_all_at(&SegmentHeader { base, salt, epoch, source }.encode(), 0)?;
-        let resume = Resume { base, salt, end: SEGMENT_HEADER_BYTES as u64, last_crc: 0 };
+        let header = SegmentHeader { base, salt, epoch, source, features: Features::None };
+        file.write_all_at(&header.encode(), 0)?;
+        let resume = Resume { header, end: SEGMENT_HEADER_BYTES as u64, last_crc: 0 };
         let mut rewrite = Rewrite { file, resume };
         let mut rule = Rule::at(before.epoch, base - 1, before.chain, Some(Default::default()));
         let mut after = before.place;
@@ -165,11 +166,12 @@ impl Rewrite {
         let mut bytes = vec![0; BATCH_HEADER_BYTES];
         accepted.body_slices().for_each(|piece| bytes.extend_from_slice(piece));
         let mut batch = JournalBatch {
-            segment_base: self.resume.base,
+            segment_base: self.resume.header.base,
             offset: self.resume.end as u32,
             first: id.first,
             count: id.count,
             recorded_at_us: id.recorded_at_us,
+            features: Features::None,
             bytes,
         };
         let known = SealedBy {
@@ -178,7 +180,7 @@ impl Rewrite {
             previous_crc: self.resume.last_crc,
             synced_to: SEGMENT_HEADER_BYTES as u32,
         };
-        self.resume.last_crc = batch.seal(self.resume.salt, &known);
+        self.resume.last_crc = batch.seal(self.resume.header.salt, &known);
         self.file.write_all_at(&batch.bytes, self.resume.end)?;
         self.resume.end += batch.bytes.len() as u64;
         Ok(())

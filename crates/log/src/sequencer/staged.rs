@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use wellspring_format::batch::BATCH_HEADER_BYTES;
 use wellspring_format::record;
-use wellspring_format::segment::SEGMENT_HEADER_BYTES;
+use wellspring_format::segment::{Features, SEGMENT_HEADER_BYTES};
 use wellspring_types::Position;
 
 /// Number of buffers kept for the next batches; larger buffers are freed.
@@ -239,6 +239,7 @@ impl Staging {
             first: foreign.first,
             count: foreign.count,
             recorded_at_us: foreign.recorded_at_us,
+            features: Features::None,
             bytes,
         };
         self.tail.end += BATCH_HEADER_BYTES as u64;
@@ -268,6 +269,9 @@ impl Staging {
                 wanted_us => wanted_us,
             };
             record::stamp(&mut batch.bytes[at..at + len], self.next, recorded_at_us);
+            if !record.sealed_parts().is_empty() {
+                batch.features = Features::SealedParts;
+            }
             self.tail.writer.push(self.tail.end as u32, &record);
             at += len;
             self.tail.end += len as u64;

@@ -105,12 +105,12 @@ fn a_version_from_the_future_is_refused_by_name() {
     let dir = copy();
     let path = dir.path().join("00000000000000000001.seg");
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[8] = 3;
+    bytes[8] = 4;
     let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..64]);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     std::fs::write(&path, &bytes).unwrap();
     let refused = Log::open(dir.path(), Options::default());
-    assert!(matches!(refused, Err(wellspring_log::OpenError::UnknownVersion { version: 3, .. })));
+    assert!(matches!(refused, Err(wellspring_log::OpenError::UnknownVersion { version: 4, .. })));
 }
 
 /// How the fixture was made. Refuses to modify an existing one.

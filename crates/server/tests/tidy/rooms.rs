@@ -72,7 +72,7 @@ const FLOORS: &[&[&str]] = &[
     &["format", "client"],
     &["json", "log", "graph", "bolt", "consumers"],
     &["log-conformance"],
-    &["cypher", "journals/postgres", "connectors", "backup"],
+    &["cypher", "journals/postgres", "connectors", "backup", "subject-keys"],
     &["host"],
     &[
         "cli",

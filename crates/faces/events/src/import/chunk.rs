@@ -123,6 +123,7 @@ impl Comparison {
                     && mine.id() == theirs.id()
                     && mine.kind() == theirs.kind()
                     && mine.data() == theirs.data()
+                    && mine.sealed_parts().eq(theirs.sealed_parts())
                     && mine.tags().eq(theirs.tags())
                     && mine.metadata().filter(timeless).eq(theirs.metadata().filter(timeless))
             }

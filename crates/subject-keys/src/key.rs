@@ -1,0 +1,86 @@
+//! The key of one subject.
+
+use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wellspring_format::sealed_parts::KeyId;
+use zeroize::Zeroizing;
+
+/// Random bytes of the system.
+pub(crate) fn random<const N: usize>() -> io::Result<Zeroizing<[u8; N]>> {
+    let mut bytes = Zeroizing::new([0; N]);
+    let filled = SystemRandom::new().fill(&mut *bytes);
+    filled.map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    Ok(bytes)
+}
+
+/// The key of one subject, with what is derived from it (HKDF-SHA-256): its id, the key of the
+/// cipher, and the key of digests. Another key has another id, so what names the id commits to the
+/// key: no ciphertext has two readings.
+pub struct SubjectKey {
+    /// Its subject, a tag.
+    pub(crate) subject: Box<str>,
+    /// Its id.
+    pub(crate) id: KeyId,
+    pub(crate) cipher: LessSafeKey,
+    pub(crate) digests: hmac::Key,
+    /// The key itself until it is durable.
+    pub(crate) unsaved: Option<Zeroizing<[u8; 32]>>,
+    pub(crate) is_durable: AtomicBool,
+}
+
+impl fmt::Debug for SubjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubjectKey").field("subject", &self.subject).finish_non_exhaustive()
+    }
+}
+
+/// 32 bytes of output.
+struct Bytes32;
+
+impl KeyType for Bytes32 {
+    fn len(&self) -> usize {
+        32
+    }
+}
+
+fn derive(key: &Prk, what: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut out = Zeroizing::new([0; 32]);
+    let info = [what];
+    let derived = key.expand(&info, Bytes32).and_then(|okm| okm.fill(&mut *out));
+    derived.expect("32 bytes are not too many");
+    out
+}
+
+impl SubjectKey {
+    /// A key of these bytes.
+    pub(crate) fn of(subject: &str, bytes: &Zeroizing<[u8; 32]>) -> SubjectKey {
+        let key = Salt::new(HKDF_SHA256, b"wellspring subject key 1").extract(&**bytes);
+        let cipher = derive(&key, b"seal");
+        SubjectKey {
+            subject: subject.into(),
+            id: KeyId(*derive(&key, b"id")),
+            cipher: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &*cipher).expect("32 bytes")),
+            digests: hmac::Key::new(hmac::HMAC_SHA256, &*derive(&key, b"digest")),
+            unsaved: None,
+            is_durable: AtomicBool::new(true),
+        }
+    }
+
+    /// A new random key, not durable yet.
+    pub(crate) fn draw(subject: &str) -> io::Result<SubjectKey> {
+        let bytes = random()?;
+        let key = SubjectKey::of(subject, &bytes);
+        Ok(SubjectKey { unsaved: Some(bytes), is_durable: AtomicBool::new(false), ..key })
+    }
+
+    /// Whether it survives a crash.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.is_durable.load(Ordering::Acquire)
+    }
+}

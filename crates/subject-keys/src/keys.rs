@@ -1,0 +1,495 @@
+//! All keys of a server: which subjects have one, and what becomes of it.
+//!
+//! A key is *live*, then perhaps *withdrawn* (an erasure is due or under way: it neither seals nor
+//! opens; a cancelled erasure gives it back), then *erased* (gone for ever). The states live and
+//! erased are in the store; withdrawn follows from facts of the log `system`, which the caller
+//! keeps and tells after each start.
+//!
+//! Lock order: the store's, then that of what is known.
+
+use crate::fault::{KeysFault, SealRefusal};
+use crate::key::SubjectKey;
+use crate::roots::{KeyRoots, RootSource};
+use crate::slot::{Slot, SlotContent};
+use crate::store::KeyStore;
+use crate::{MAX_SUBJECT_BYTES, sealer};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use wellspring_format::sealed_parts::{KeyId, SealedPart};
+use wellspring_log::storage::Storage;
+use wellspring_types::limits;
+use wellspring_types::valid::check_text;
+
+/// Most unwrapped keys in memory; beyond it all are dropped and loaded again on use.
+const CACHED: usize = 65_536;
+
+/// Opens the folder of the store, which is made on first use.
+pub type StorageOpener = Box<dyn Fn() -> io::Result<Arc<dyn Storage>> + Send + Sync>;
+
+/// See the module's documentation.
+pub struct SubjectKeys {
+    opener: StorageOpener,
+    source: RootSource,
+    store: Mutex<OpenStore>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct OpenStore {
+    /// Both are there once there is a key.
+    open: Option<(KeyStore, KeyRoots)>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The newest key of each subject.
+    of_subject: HashMap<Box<str>, KeyId>,
+    keys: HashMap<KeyId, KeyEntry>,
+    cache: HashMap<KeyId, Arc<SubjectKey>>,
+    /// Keys that are not durable yet.
+    unsaved: Vec<Arc<SubjectKey>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct KeyEntry {
+    /// Its slot, once it is durable.
+    slot: Option<u32>,
+    state: KeyState,
+}
+
+/// The state of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// It seals and opens.
+    Live,
+    /// It is to be erased at this time, µs since 1970 UTC.
+    Withdrawn {
+        /// When.
+        erases_at_us: u64,
+    },
+    /// It is gone.
+    Erased {
+        /// Until when nothing is stored about its subject, µs since 1970 UTC.
+        fence_until_us: u64,
+    },
+}
+
+/// Why a part is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// Its subject is erased, or about to be.
+    Erased,
+    /// Its key is not here, which says nothing about an erasure: put a backup of the keys in place.
+    Unavailable,
+    /// It was changed: its key does not open it.
+    Damaged,
+}
+
+/// Facts about the keys, for operators.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeysStatus {
+    /// Subjects with a live key.
+    pub live: u64,
+    /// Keys that are to be erased.
+    pub withdrawn: u64,
+    /// Keys that were erased.
+    pub erased: u64,
+    /// The number of the last change of the store.
+    pub change: u64,
+    /// Generations of the roots that are there, and how many keys each wraps.
+    pub generations: BTreeMap<u16, u64>,
+}
+
+impl SubjectKeys {
+    /// Opens the keys of a server. `folder`: whether the folder of the store is there.
+    ///
+    /// # Errors
+    /// [`KeysFault`].
+    pub fn open(
+        opener: StorageOpener,
+        source: RootSource,
+        has_folder: bool,
+    ) -> Result<SubjectKeys, KeysFault> {
+        let (mut known, mut open) = (Known::default(), None);
+        if has_folder {
+            let storage = opener().map_err(KeysFault::io("opening the folder of subject keys"))?;
+            if KeyStore::exists(&*storage)? {
+                let missing = || KeysFault::RootMissing { source: source.to_string() };
+                let roots = source.load()?.ok_or_else(missing)?;
+                let store = KeyStore::open(storage, &mut |number, slot| {
+                    known.learn(number, &slot, &roots)
+                })?;
+                open = Some((store, roots));
+            }
+        }
+        let store = Mutex::new(OpenStore { open });
+        Ok(SubjectKeys { opener, source, store, known: RwLock::new(known) })
+    }
+
+    fn store(&self) -> MutexGuard<'_, OpenStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
+        look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<R>(&self, change: impl FnOnce(&mut Known) -> R) -> R {
+        change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The key that seals for a subject. A new one is not durable before
+    /// [`persist`](Self::persist); nothing sealed with it may be staged earlier.
+    pub(crate) fn sealing_key(
+        &self,
+        subject: &str,
+        now_us: u64,
+    ) -> Result<Arc<SubjectKey>, SealRefusal> {
+        let found = self.read(|known| known.sealing(subject, now_us))?;
+        match found {
+            Some(Ok(key)) => return Ok(key),
+            Some(Err(id)) => {
+                let loaded = self.load(&id);
+                return loaded.map_err(|_| {
+                    SealRefusal::Unavailable("it cannot be read from the store".to_owned())
+                });
+            }
+            None => {}
+        }
+        check_subject(subject)?;
+        let drawn = SubjectKey::draw(subject);
+        let drawn = drawn.map_err(|error| SealRefusal::Unavailable(error.to_string()))?;
+        self.write(|known| match known.sealing(subject, now_us)? {
+            // Another request was first.
+            Some(Ok(key)) => Ok(key),
+            Some(Err(_)) => Err(SealRefusal::Unavailable("it was just made; try again".into())),
+            None => Ok(known.begin(drawn)),
+        })
+    }
+
+    /// The key of this id, unwrapped from its slot.
+    fn load(&self, id: &KeyId) -> Result<Arc<SubjectKey>, Closed> {
+        let store = self.store();
+        let entry = self.read(|known| known.keys.get(id).copied()).ok_or(Closed::Unavailable)?;
+        if entry.state != KeyState::Live {
+            return Err(Closed::Erased);
+        }
+        let (Some((file, roots)), Some(slot)) = (&store.open, entry.slot) else {
+            return self.read(|known| known.cache.get(id).cloned()).ok_or(Closed::Unavailable);
+        };
+        let slot = file.read(slot).map_err(|_| Closed::Unavailable)?;
+        let bytes = slot.unwrap(roots).ok_or(Closed::Unavailable)?;
+        let key = Arc::new(SubjectKey::of(&slot.subject, &bytes));
+        // Under the store's lock: nothing is erased meanwhile.
+        self.write(|known| known.keep(Arc::clone(&key)));
+        Ok(key)
+    }
+
+    /// Makes every new key durable. Blocks on the device; one barrier serves all that wait.
+    ///
+    /// # Errors
+    /// [`KeysFault`]; the keys stay, and a retry tries again.
+    pub fn persist(&self, now_us: u64) -> Result<(), KeysFault> {
+        let mut store = self.store();
+        let unsaved = self.read(|known| known.unsaved.clone());
+        if unsaved.is_empty() {
+            return Ok(());
+        }
+        let OpenStore { open } = &mut *store;
+        if open.is_none() {
+            *open = Some(self.found()?);
+        }
+        let (file, roots) = open.as_mut().expect("just made");
+        let change = file.change + 1;
+        let wrap = |key: &Arc<SubjectKey>| {
+            let bytes = key.unsaved.as_ref().expect("a new key has its bytes");
+            let content = SlotContent::wrap(roots, &key.subject, &key.id, bytes)?;
+            let subject = key.subject.clone();
+            Ok(Slot { subject, id: key.id, content, change, changed_us: now_us })
+        };
+        let slots: io::Result<Vec<Slot>> = unsaved.iter().map(wrap).collect();
+        let slots = slots.map_err(KeysFault::io("wrapping subject keys"))?;
+        let first = file.add(&slots)?;
+        self.write(|known| known.saved(&unsaved, first));
+        Ok(())
+    }
+
+    /// The folder, the root and an empty store: made before the first key.
+    fn found(&self) -> Result<(KeyStore, KeyRoots), KeysFault> {
+        let storage =
+            (self.opener)().map_err(KeysFault::io("making the folder of subject keys"))?;
+        let roots = match (self.source.load()?, &self.source) {
+            (Some(roots), _) => roots,
+            (None, source) => {
+                let roots = KeyRoots::draw().map_err(KeysFault::io("drawing a root"))?;
+                source.save(&roots).map_err(KeysFault::io("writing the root of subject keys"))?;
+                roots
+            }
+        };
+        Ok((KeyStore::create(storage)?, roots))
+    }
+
+    /// Opens a part of an event of this type, whose subject this tag names.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn open_part(
+        &self,
+        part: &SealedPart<'_>,
+        subject: &str,
+        event_type: &str,
+    ) -> Result<Vec<u8>, Closed> {
+        let found = self.read(|known| {
+            let entry = known.keys.get(&part.key).ok_or(Closed::Unavailable)?;
+            match entry.state {
+                KeyState::Live => Ok(known.cache.get(&part.key).cloned()),
+                KeyState::Withdrawn { .. } | KeyState::Erased { .. } => Err(Closed::Erased),
+            }
+        })?;
+        let key = found.map_or_else(|| self.load(&part.key), Ok)?;
+        sealer::open(&key, part, subject, event_type).ok_or(Closed::Damaged)
+    }
+
+    /// The state of a subject's newest key, and its id; `None` if it has none.
+    pub fn state_of(&self, subject: &str) -> Option<(KeyId, KeyState)> {
+        self.read(|known| {
+            let id = known.of_subject.get(subject)?;
+            Some((*id, known.keys.get(id)?.state))
+        })
+    }
+
+    /// Withdraws the key of a subject, if it has a live one; returns its id, and what is alive while
+    /// a request still seals with it.
+    pub fn withdraw(&self, subject: &str, erases_at_us: u64) -> Option<(KeyId, Weak<SubjectKey>)> {
+        let _store = self.store();
+        self.write(|known| {
+            let id = *known.of_subject.get(subject)?;
+            let entry = known.keys.get_mut(&id)?;
+            if matches!(entry.state, KeyState::Erased { .. }) {
+                return None;
+            }
+            entry.state = KeyState::Withdrawn { erases_at_us };
+            let cached = known.cache.remove(&id);
+            Some((id, cached.map_or_else(Weak::new, |key| Arc::downgrade(&key))))
+        })
+    }
+
+    /// Gives a withdrawn key back.
+    pub fn give_back(&self, id: &KeyId) {
+        self.write(|known| {
+            let entry = known.keys.get_mut(id);
+            if let Some(entry) = entry
+                && matches!(entry.state, KeyState::Withdrawn { .. })
+            {
+                entry.state = KeyState::Live;
+            }
+        });
+    }
+
+    /// Erases keys, durably: their slots are overwritten. Nothing is stored about their subjects
+    /// until the fence ends. Those that are erased or unknown already are passed over. Blocks.
+    ///
+    /// # Errors
+    /// [`KeysFault`]; a retry erases the rest.
+    pub fn erase(&self, ids: &[KeyId], fence_until_us: u64, now_us: u64) -> Result<(), KeysFault> {
+        let mut store = self.store();
+        self.write(|known| {
+            // Never made durable: it was drawn and its request has failed.
+            known.unsaved.retain(|key| !ids.contains(&key.id));
+            ids.iter().for_each(|id| drop(known.cache.remove(id)));
+        });
+        let Some((file, _)) = &mut store.open else { return Ok(()) };
+        let change = file.change + 1;
+        for id in ids {
+            let slot = self.read(|known| known.keys.get(id).and_then(|entry| entry.slot));
+            let Some(number) = slot else { continue };
+            let old = file.read(number)?;
+            if matches!(old.content, SlotContent::Live { .. }) {
+                let content = SlotContent::Erased { fence_until_us };
+                let (subject, id) = (old.subject, old.id);
+                let slot = Slot { subject, id, content, change, changed_us: now_us };
+                file.overwrite(number, &slot)?;
+            }
+        }
+        file.sync()?;
+        self.write(|known| {
+            for id in ids {
+                if let Some(entry) = known.keys.get_mut(id) {
+                    entry.state = KeyState::Erased { fence_until_us };
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Wraps every key under a new root and destroys the old ones, so that earlier copies of the
+    /// store open nothing. With a command as the source, its newest root is taken, and the operator
+    /// destroys the old ones. Returns the generation. Blocks, and requests for new keys wait.
+    ///
+    /// # Errors
+    /// [`KeysFault`]; every key is still wrapped under a root that is there.
+    pub fn rotate(&self) -> Result<Option<u16>, KeysFault> {
+        let mut store = self.store();
+        let Some((file, roots)) = &mut store.open else { return Ok(None) };
+        let saving = KeysFault::io("writing the root of subject keys");
+        let next = match &self.source {
+            RootSource::File(_) => {
+                let next = roots.with_another()?;
+                self.source.save(&next).map_err(&saving)?;
+                next
+            }
+            RootSource::Command(_) => self
+                .source
+                .load()?
+                .ok_or_else(|| KeysFault::RootMissing { source: self.source.to_string() })?,
+        };
+        file.rewrite(&mut |slot| {
+            let SlotContent::Live { generation, .. } = slot.content else { return Ok(slot) };
+            let missing = KeysFault::GenerationMissing { generation };
+            let key = slot.unwrap(&next).ok_or(missing)?;
+            let content = SlotContent::wrap(&next, &slot.subject, &slot.id, &key);
+            let content = content.map_err(KeysFault::io("wrapping subject keys"))?;
+            Ok(Slot { content, ..slot })
+        })?;
+        *roots = next;
+        if let RootSource::File(_) = &self.source {
+            let newest = roots.newest_alone();
+            self.source.save(&newest).map_err(&saving)?;
+            *roots = newest;
+        }
+        Ok(Some(roots.newest()))
+    }
+
+    /// A copy of the store, for a backup, and the number of its last change; `None` if there are no
+    /// keys. The root is not in it.
+    ///
+    /// # Errors
+    /// [`KeysFault`].
+    pub fn copy(&self) -> Result<Option<(u64, Vec<u8>)>, KeysFault> {
+        let store = self.store();
+        let Some((file, _)) = &store.open else { return Ok(None) };
+        Ok(Some((file.change, file.copy()?)))
+    }
+
+    /// Facts about the keys. Reads the store.
+    ///
+    /// # Errors
+    /// [`KeysFault`].
+    pub fn status(&self) -> Result<KeysStatus, KeysFault> {
+        let store = self.store();
+        let mut status = KeysStatus::default();
+        if let Some((file, roots)) = &store.open {
+            status.change = file.change;
+            status.generations = roots.generations().map(|generation| (generation, 0)).collect();
+        }
+        let entries: Vec<KeyEntry> = self.read(|known| known.keys.values().copied().collect());
+        for entry in entries {
+            match entry.state {
+                KeyState::Live => status.live += 1,
+                KeyState::Withdrawn { .. } => status.withdrawn += 1,
+                KeyState::Erased { .. } => status.erased += 1,
+            }
+            if let (Some((file, _)), Some(slot)) = (&store.open, entry.slot)
+                && let SlotContent::Live { generation, .. } = file.read(slot)?.content
+            {
+                *status.generations.entry(generation).or_default() += 1;
+            }
+        }
+        Ok(status)
+    }
+
+    /// Where the roots come from.
+    pub fn source(&self) -> &RootSource {
+        &self.source
+    }
+}
+
+impl Known {
+    /// Takes note of a slot at the start.
+    fn learn(&mut self, number: u32, slot: &Slot, roots: &KeyRoots) -> Result<(), KeysFault> {
+        let state = match slot.content {
+            SlotContent::Live { generation, .. } => {
+                if !roots.generations().any(|known| known == generation) {
+                    return Err(KeysFault::GenerationMissing { generation });
+                }
+                KeyState::Live
+            }
+            SlotContent::Erased { fence_until_us } => KeyState::Erased { fence_until_us },
+        };
+        self.of_subject.insert(slot.subject.clone(), slot.id);
+        self.keys.insert(slot.id, KeyEntry { slot: Some(number), state });
+        Ok(())
+    }
+
+    /// The key that seals for a subject; its id if it must be loaded; `None` if there is none yet.
+    fn sealing(
+        &self,
+        subject: &str,
+        now_us: u64,
+    ) -> Result<Option<Result<Arc<SubjectKey>, KeyId>>, SealRefusal> {
+        let Some(id) = self.of_subject.get(subject) else { return Ok(None) };
+        match self.keys.get(id).map(|entry| entry.state) {
+            None => Ok(None),
+            Some(KeyState::Live) => Ok(Some(self.cache.get(id).cloned().ok_or(*id))),
+            Some(KeyState::Withdrawn { .. }) => Err(SealRefusal::Erased { until_us: None }),
+            Some(KeyState::Erased { fence_until_us }) if fence_until_us > now_us => {
+                Err(SealRefusal::Erased { until_us: Some(fence_until_us) })
+            }
+            Some(KeyState::Erased { .. }) => Ok(None),
+        }
+    }
+
+    /// Adds a new key.
+    fn begin(&mut self, key: SubjectKey) -> Arc<SubjectKey> {
+        let key = Arc::new(key);
+        self.of_subject.insert(key.subject.clone(), key.id);
+        self.keys.insert(key.id, KeyEntry { slot: None, state: KeyState::Live });
+        self.unsaved.push(Arc::clone(&key));
+        self.keep(Arc::clone(&key));
+        key
+    }
+
+    fn keep(&mut self, key: Arc<SubjectKey>) {
+        if self.cache.len() >= CACHED {
+            // One that is not durable is nowhere else.
+            self.cache.retain(|_, key| !key.is_durable());
+        }
+        self.cache.insert(key.id, key);
+    }
+
+    /// Takes note of keys that are durable, in slots from `first` on.
+    fn saved(&mut self, keys: &[Arc<SubjectKey>], first: u32) {
+        for (slot, key) in (first..).zip(keys) {
+            if let Some(entry) = self.keys.get_mut(&key.id) {
+                entry.slot = Some(slot);
+            }
+            key.is_durable.store(true, Ordering::Release);
+            // The cache may drop it now; the plain bytes go with it.
+        }
+        self.unsaved.retain(|key| !key.is_durable());
+    }
+}
+
+/// Checks what a new subject is called.
+fn check_subject(subject: &str) -> Result<(), SealRefusal> {
+    let most = MAX_SUBJECT_BYTES.min(limits::MAX_TAG_BYTES);
+    let Some((key, value)) = subject.split_once(':') else { return Err(SealRefusal::NotASubject) };
+    if key.is_empty() || value.is_empty() || check_text(subject, most).is_err() {
+        return Err(SealRefusal::NotASubject);
+    }
+    if is_identifying(value) { Err(SealRefusal::Identifying) } else { Ok(()) }
+}
+
+/// Whether a value looks like an e-mail address or an international telephone number.
+fn is_identifying(value: &str) -> bool {
+    let is_address = value.split_once('@').is_some_and(|(user, host)| {
+        !user.is_empty() && host.contains('.') && !host.starts_with('.') && !host.ends_with('.')
+    });
+    let is_separator = |c: char| matches!(c, ' ' | '-' | '.' | '(' | ')' | '/');
+    let number = value.strip_prefix('+').unwrap_or_default();
+    let digits = number.chars().filter(char::is_ascii_digit).count();
+    let is_number = number.chars().all(|c| c.is_ascii_digit() || is_separator(c));
+    is_address || (is_number && (7..=15).contains(&digits))
+}

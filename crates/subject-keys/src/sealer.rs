@@ -1,0 +1,184 @@
+//! Sealing and opening parts of events: AES-256-GCM with the subject's key, bound to what the part
+//! is, to the subject and to the event's type. Neither position nor history is bound, as sealing
+//! precedes staging, and a restored log stays readable.
+
+use crate::fault::SealRefusal;
+use crate::key::{SubjectKey, random};
+use crate::keys::SubjectKeys;
+use ring::aead::{Aad, Nonce};
+use ring::hmac;
+use std::sync::Arc;
+use wellspring_format::sealed_parts::{NONCE_BYTES, PartKind, PartsWriter, SealedPart};
+use wellspring_types::EventId;
+
+/// Binds a part to its place.
+fn bound(kind: PartKind, subject: &str, event_type: &str) -> Vec<u8> {
+    let lengths = [kind as u8, subject.len() as u8];
+    [b"wellspring part 1", &lengths[..], subject.as_bytes(), event_type.as_bytes()].concat()
+}
+
+/// `None`: the key does not open it.
+pub(crate) fn open(
+    key: &SubjectKey,
+    part: &SealedPart<'_>,
+    subject: &str,
+    event_type: &str,
+) -> Option<Vec<u8>> {
+    let mut text = part.ciphertext.to_vec();
+    let nonce = Nonce::assume_unique_for_key(part.nonce);
+    let bound = Aad::from(bound(part.kind, subject, event_type));
+    let length = key.cipher.open_in_place(nonce, bound, &mut text).ok()?.len();
+    text.truncate(length);
+    Some(text)
+}
+
+/// What the nonce of a part is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NonceSalt {
+    /// Random bytes: equal plaintexts differ sealed.
+    Random,
+    /// The event's id: the same event sealed again has the same bytes, so that a retry is known.
+    Id(EventId),
+    /// The event's number in a request that has to be the same when it is repeated.
+    Number(u64),
+}
+
+/// A part to be sealed.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainPart<'a> {
+    /// Number of the tag that names its subject.
+    pub tag: u8,
+    /// Its subject.
+    pub subject: &'a str,
+    /// What it is.
+    pub kind: PartKind,
+    /// Its content.
+    pub plaintext: &'a [u8],
+}
+
+/// Seals parts of a request's events, one event at a time.
+#[derive(Debug)]
+pub struct Sealer {
+    keys: Option<Arc<SubjectKeys>>,
+    now_us: u64,
+    used: SealedWith,
+    writer: PartsWriter,
+}
+
+/// The keys of a request. While they are here, an erasure of their subjects waits, so they are kept
+/// until the request's events are stored or refused.
+#[derive(Debug, Default)]
+pub struct SealedWith(Vec<Arc<SubjectKey>>);
+
+impl std::fmt::Debug for SubjectKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SubjectKeys").finish_non_exhaustive()
+    }
+}
+
+impl Sealer {
+    /// A sealer at this time; without keys it refuses everything.
+    #[must_use]
+    pub fn new(keys: Option<Arc<SubjectKeys>>, now_us: u64) -> Sealer {
+        Sealer { keys, now_us, used: SealedWith::default(), writer: PartsWriter::default() }
+    }
+
+    /// Seals the parts of one event; the bytes are valid until the next one.
+    ///
+    /// # Errors
+    /// The number of the part that cannot be sealed, and why.
+    pub fn seal(
+        &mut self,
+        event_type: &str,
+        salt: NonceSalt,
+        parts: &[PlainPart<'_>],
+    ) -> Result<&[u8], (usize, SealRefusal)> {
+        self.writer.clear();
+        for (at, part) in parts.iter().enumerate() {
+            let key = self.key(part.subject).map_err(|refusal| (at, refusal))?;
+            let bound = bound(part.kind, part.subject, event_type);
+            let nonce = nonce(&key, salt, at as u8, &bound, part.plaintext);
+            let nonce = nonce.map_err(|why| (at, SealRefusal::Unavailable(why.to_string())))?;
+            self.writer.push((part.tag, part.kind, &key.id), part.plaintext, |place, text, tag| {
+                *place = nonce;
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                let made = key.cipher.seal_in_place_separate_tag(nonce, Aad::from(bound), text);
+                // Only a part of 64 GiB is too long.
+                tag.copy_from_slice(made.expect("a part is shorter").as_ref());
+            });
+        }
+        Ok(self.writer.bytes())
+    }
+
+    fn key(&mut self, subject: &str) -> Result<Arc<SubjectKey>, SealRefusal> {
+        if let Some(key) = self.used.0.iter().find(|key| &*key.subject == subject) {
+            return Ok(Arc::clone(key));
+        }
+        let Some(keys) = &self.keys else {
+            let why = "this server keeps no keys of data subjects";
+            return Err(SealRefusal::Unavailable(why.to_owned()));
+        };
+        let key = keys.sealing_key(subject, self.now_us)?;
+        self.used.0.push(Arc::clone(&key));
+        Ok(key)
+    }
+
+    /// The keys that it has used.
+    #[must_use]
+    pub fn used(&self) -> &SealedWith {
+        &self.used
+    }
+
+    /// The same, to be kept.
+    #[must_use]
+    pub fn into_used(self) -> SealedWith {
+        self.used
+    }
+}
+
+impl SealedWith {
+    /// Whether nothing was sealed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether every key survives a crash; otherwise [`SubjectKeys::persist`] comes before staging.
+    #[must_use]
+    pub fn are_durable(&self) -> bool {
+        self.0.iter().all(|key| key.is_durable())
+    }
+
+    /// What a digest of a request's plaintext may be stored as. A plain digest would let anyone test
+    /// guesses about erased data; with a key among these it is keyed, and ends with that key.
+    #[must_use]
+    pub fn digest(&self, plain: [u8; 16]) -> [u8; 16] {
+        let Some(key) = self.0.first() else { return plain };
+        let tag = hmac::sign(&key.digests, &plain);
+        tag.as_ref()[..16].try_into().expect("sixteen bytes")
+    }
+}
+
+/// The nonce of a part. Unless it is random, it is a keyed digest of everything that is sealed, so
+/// that two different plaintexts never share one.
+fn nonce(
+    key: &SubjectKey,
+    salt: NonceSalt,
+    at: u8,
+    bound: &[u8],
+    plaintext: &[u8],
+) -> std::io::Result<[u8; NONCE_BYTES]> {
+    let salt = match salt {
+        NonceSalt::Random => return Ok(*random()?),
+        NonceSalt::Id(id) => id.0,
+        NonceSalt::Number(number) => u128::from(number).to_be_bytes(),
+    };
+    let mut context = hmac::Context::with_key(&key.digests);
+    context.update(b"wellspring nonce 1");
+    context.update(&salt);
+    context.update(&[at]);
+    context.update(&(bound.len() as u64).to_be_bytes());
+    context.update(bound);
+    context.update(plaintext);
+    Ok(context.sign().as_ref()[..NONCE_BYTES].try_into().expect("twelve bytes"))
+}
