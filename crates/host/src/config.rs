@@ -18,6 +18,7 @@ use crate::node::StorageConfig;
 use crate::otlp::{Otlp, OtlpConfig};
 use crate::settings::{ProcessConfig, sections};
 use crate::setup::SetupError;
+use crate::subjects::SubjectConfig;
 use crate::tls::{Files, TlsConfig};
 
 sections! {
@@ -34,6 +35,7 @@ sections! {
     ingest: IngestConfig,
     otlp: OtlpConfig,
     backup: BackupConfig,
+    subjects: SubjectConfig,
 }
 
 /// What the settings of its faces mean for a host.
@@ -54,7 +56,17 @@ impl HostConfig {
     /// A sentence about the first invalid setting.
     pub fn check(&self, faces: &FaceTerms) -> Result<(), SetupError> {
         let HostConfig {
-            process, storage, cluster, http, tls, access, ingest, otlp, backup, ..
+            process,
+            storage,
+            cluster,
+            http,
+            tls,
+            access,
+            ingest,
+            otlp,
+            backup,
+            subjects,
+            ..
         } = self;
         storage.check()?;
         let files = Files::of(tls)?;
@@ -83,6 +95,7 @@ impl HostConfig {
         access.check()?;
         otlp.check()?;
         backup.check(cluster.is_shared(), &process.data)?;
+        subjects.check(&process.data)?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
         self.pages(faces)?;

@@ -49,6 +49,7 @@ pub mod setup;
 pub mod socket;
 pub mod stamp;
 pub mod stats;
+pub mod subjects;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod threads;

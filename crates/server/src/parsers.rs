@@ -6,6 +6,7 @@ pub use wellspring_host::lean::ReplayedConnection;
 pub use wellspring_host::socket::ReadWebSocket;
 
 use wellspring_face_events::event_json::{Style, read_append};
+use wellspring_face_events::sealing::EventSealer;
 use wellspring_host::kept_types::KeptInLog;
 
 /// Parses the body of an append, in the native style and in the dialects'; returns how many events
@@ -13,7 +14,9 @@ use wellspring_host::kept_types::KeptInLog;
 #[must_use]
 pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
     [Style::Native, Style::Dialect].map(|style| {
-        read_append(body, style, KeptInLog::default()).ok().map(|body| body.append.events.len())
+        read_append(body, style, KeptInLog::default(), &mut EventSealer::refusing())
+            .ok()
+            .map(|body| body.append.events.len())
     })
 }
 

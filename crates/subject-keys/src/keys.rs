@@ -76,6 +76,15 @@ pub enum KeyState {
     },
 }
 
+/// What was made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persisted {
+    /// New keys, or nothing.
+    Keys,
+    /// The first keys, and a root for them: its operator has to keep a second copy of it.
+    KeysAndRoot,
+}
+
 /// Why a part is not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
@@ -191,15 +200,18 @@ impl SubjectKeys {
     ///
     /// # Errors
     /// [`KeysFault`]; the keys stay, and a retry tries again.
-    pub fn persist(&self, now_us: u64) -> Result<(), KeysFault> {
+    pub fn persist(&self, now_us: u64) -> Result<Persisted, KeysFault> {
         let mut store = self.store();
         let unsaved = self.read(|known| known.unsaved.clone());
         if unsaved.is_empty() {
-            return Ok(());
+            return Ok(Persisted::Keys);
         }
         let OpenStore { open } = &mut *store;
+        let mut persisted = Persisted::Keys;
         if open.is_none() {
-            *open = Some(self.found()?);
+            let (file, roots, made) = self.found()?;
+            *open = Some((file, roots));
+            persisted = made;
         }
         let (file, roots) = open.as_mut().expect("just made");
         let change = file.change + 1;
@@ -213,22 +225,23 @@ impl SubjectKeys {
         let slots = slots.map_err(KeysFault::io("wrapping subject keys"))?;
         let first = file.add(&slots)?;
         self.write(|known| known.saved(&unsaved, first));
-        Ok(())
+        Ok(persisted)
     }
 
     /// The folder, the root and an empty store: made before the first key.
-    fn found(&self) -> Result<(KeyStore, KeyRoots), KeysFault> {
+    fn found(&self) -> Result<(KeyStore, KeyRoots, Persisted), KeysFault> {
         let storage =
             (self.opener)().map_err(KeysFault::io("making the folder of subject keys"))?;
-        let roots = match (self.source.load()?, &self.source) {
-            (Some(roots), _) => roots,
-            (None, source) => {
+        let (roots, persisted) = match self.source.load()? {
+            Some(roots) => (roots, Persisted::Keys),
+            None => {
                 let roots = KeyRoots::draw().map_err(KeysFault::io("drawing a root"))?;
-                source.save(&roots).map_err(KeysFault::io("writing the root of subject keys"))?;
-                roots
+                let saved = self.source.save(&roots);
+                saved.map_err(KeysFault::io("writing the root of subject keys"))?;
+                (roots, Persisted::KeysAndRoot)
             }
         };
-        Ok((KeyStore::create(storage)?, roots))
+        Ok((KeyStore::create(storage)?, roots, persisted))
     }
 
     /// Opens a part of an event of this type, whose subject this tag names.
@@ -258,6 +271,11 @@ impl SubjectKeys {
             let id = known.of_subject.get(subject)?;
             Some((*id, known.keys.get(id)?.state))
         })
+    }
+
+    /// The state of a key; `None` if it is not here.
+    pub fn state(&self, id: &KeyId) -> Option<KeyState> {
+        self.read(|known| known.keys.get(id).map(|entry| entry.state))
     }
 
     /// Withdraws the key of a subject, if it has a live one; returns its id, and what is alive while

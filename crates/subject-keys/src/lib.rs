@@ -28,9 +28,10 @@ mod store;
 
 pub use fault::{KeysFault, RootFault, SealRefusal};
 pub use key::SubjectKey;
-pub use keys::{Closed, KeyState, KeysStatus, StorageOpener, SubjectKeys};
+pub use keys::{Closed, KeyState, KeysStatus, Persisted, StorageOpener, SubjectKeys};
 pub use roots::{KeyRoots, RootSource};
 pub use sealer::{NonceSalt, PlainPart, SealedWith, Sealer};
+pub use wellspring_format::sealed_parts::{KeyId, PartKind};
 
 /// Maximum length of a subject, in bytes: of a tag such as `student:ada`.
 pub const MAX_SUBJECT_BYTES: usize = 120;

@@ -110,6 +110,14 @@ impl Sealer {
         Ok(self.writer.bytes())
     }
 
+    /// Finds or makes the key of a subject, before anything is sealed.
+    ///
+    /// # Errors
+    /// Why nothing can be sealed for it.
+    pub fn begin(&mut self, subject: &str) -> Result<(), SealRefusal> {
+        self.key(subject).map(drop)
+    }
+
     fn key(&mut self, subject: &str) -> Result<Arc<SubjectKey>, SealRefusal> {
         if let Some(key) = self.used.0.iter().find(|key| &*key.subject == subject) {
             return Ok(Arc::clone(key));

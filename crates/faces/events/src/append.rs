@@ -3,6 +3,7 @@
 use super::bulk;
 use super::consumers::{Settlement, SettlingAppend};
 use super::event_json::{AppendBody, Style, read_append};
+use super::sealing::EventSealer;
 use crate::EventFace;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use wellspring_host::http::work::{Cost, Job, short_work};
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::limits::{Payer, Reads};
+use wellspring_host::subjects::{persist_keys, subject_of};
 use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
@@ -21,6 +23,7 @@ use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
     Work,
 };
+use wellspring_subject_keys::SealedWith;
 use wellspring_types::{AppendCondition, Clause, Position, limits};
 
 /// Appends a JSON body, or hands over to the bulk append.
@@ -36,7 +39,8 @@ pub(crate) async fn append(face: Arc<EventFace>, mut request: Box<Request>) -> A
     let key = idempotency_key(&request, KeyUse::Request)?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let sent = SentAppend { body, style: Style::Native, key };
+    let subject = subject_of(&request)?.map(str::to_owned);
+    let sent = SentAppend { body, style: Style::Native, key, subject };
     let Submission { gist, settling, mut outcome } = submit(&face, &request, sent).await?;
     if let (Some(settling), &Err(AppendError::KeyReused { first })) = (settling, &outcome) {
         outcome = Ok(settling.earlier(&log, first)?);
@@ -81,29 +85,35 @@ pub(crate) struct SentAppend {
     pub(crate) style: Style,
     /// The name of its idempotency key.
     pub(crate) key: Option<String>,
+    /// The data subject of all its events.
+    pub(crate) subject: Option<String>,
 }
 
 impl SentAppend {
     fn read(
         self,
+        host: &Host,
         log: &Log,
         kept: KeptInLog,
         done: Completion,
     ) -> Result<ReadAppend, Box<Problem>> {
         let body = &self.body;
-        let read = read_append(body, self.style, kept);
+        let mut sealer = EventSealer::new(host, self.subject.as_deref(), body);
+        let read = read_append(body, self.style, kept, &mut sealer);
         let AppendBody { mut append, fence, settles } =
-            read.map_err(|fault| of_fault(&fault, body))?;
+            read.map_err(|fault| sealer.problem(&fault, of_fault(&fault, body)))?;
+        let sealed = sealer.into_used();
         append.fence = fence.map(|proof| log.leases().fence(proof));
         if settles.is_some() && self.key.is_some() {
             let detail = "an append with settles has a key already, that of its delivery: send it \
                           again without Idempotency-Key";
             return Err(problem::INVALID.because(detail).field(IDEMPOTENCY_KEY.name));
         }
-        append.key = self.key.map(|key| RequestKey { key, digest: digest(body) });
+        let digest_of_body = |key| RequestKey { key, digest: sealed.digest(digest(body)) };
+        append.key = self.key.map(digest_of_body);
         // The body names the delivery, which is another one each time.
         let settles = settles.map(|settlement| (settlement, digest(append.events.bytes())));
-        Ok(ReadAppend { append, settles, done })
+        Ok(ReadAppend { append, settles, done, sealed })
     }
 }
 
@@ -178,14 +188,14 @@ pub(crate) async fn submit(
     let stager = Stager { host: Arc::clone(host), log, on, kept };
     let (done, receiver) = completion();
     let unstaged = match Cost::of_bytes(sent.body.len()) {
-        Cost::Cheap => sent.read(&stager.log, stager.kept, done)?,
+        Cost::Cheap => sent.read(&stager.host, &stager.log, stager.kept, done)?,
         Cost::Expensive => {
             let (here, job) = (stager.clone(), Job::uncharged(host));
             let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
             // On the heap, like everything rare: otherwise short requests would carry its size
             // along.
             match Box::pin(read).await?? {
-                LongBody::Staged(gist) => {
+                LongBody::Staged(gist, _sealed) => {
                     let outcome = outcome(receiver).await;
                     return Ok(Submission { gist, settling: None, outcome });
                 }
@@ -193,7 +203,11 @@ pub(crate) async fn submit(
             }
         }
     };
-    let ReadAppend { mut append, settles, mut done } = unstaged;
+    // Held until its outcome is known.
+    let ReadAppend { mut append, settles, mut done, sealed } = unstaged;
+    if !sealed.are_durable() {
+        Box::pin(persist_keys(host, &sealed)).await?;
+    }
     let mut settling = None;
     if let Some((settlement, content)) = settles {
         let consumers = &face.consumers;
@@ -222,12 +236,14 @@ struct ReadAppend {
     /// The delivery that it settles, with a hash of its events.
     settles: Option<(Settlement, [u8; 16])>,
     done: Completion,
+    /// The keys of its subjects.
+    sealed: SealedWith,
 }
 
 /// The result of a long body, elsewhere.
 enum LongBody {
-    Staged(AppendFacts),
-    /// It has a condition, which may be expensive, or settles a delivery.
+    Staged(AppendFacts, SealedWith),
+    /// It has a condition, which may be expensive, settles a delivery, or needs a new key.
     Unstaged(Box<ReadAppend>),
 }
 
@@ -244,13 +260,14 @@ impl Stager {
         done: Completion,
         work: Work,
     ) -> Result<LongBody, Box<Problem>> {
-        let read = sent.read(&self.log, self.kept, done)?;
-        if read.append.condition.is_some() || read.settles.is_some() {
+        let read = sent.read(&self.host, &self.log, self.kept, done)?;
+        let is_ready = read.settles.is_none() && read.sealed.are_durable();
+        if read.append.condition.is_some() || !is_ready {
             return Ok(LongBody::Unstaged(Box::new(read)));
         }
         let gist = self.gist(&read.append);
         self.stage_or_refuse(read.append, read.done, work);
-        Ok(LongBody::Staged(gist))
+        Ok(LongBody::Staged(gist, read.sealed))
     }
 
     /// Judges and stages an append: here if that is short, otherwise elsewhere. Ends when its

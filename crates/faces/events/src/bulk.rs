@@ -5,16 +5,20 @@
 
 use super::append::begin;
 use super::event_json::{EventReader, Style};
+use super::sealing::{EventSealer, Repetition};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Host, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::subjects::{persist_keys, subject_of};
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::Cursor;
 use wellspring_host::wire::problem::{Problem, of_line_fault};
 use wellspring_log::{Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey};
+use wellspring_subject_keys::SealedWith;
 use wellspring_types::{Position, limits};
 
 /// Most lines of a batch.
@@ -33,11 +37,14 @@ type PendingAppend = oneshot::Receiver<Result<Appended, AppendError>>;
 
 /// A bulk append in progress.
 struct Bulk {
+    host: Arc<Host>,
     log: Log,
     effects: Effects,
     /// Types that clients may not append there.
     kept: KeptInLog,
     key: Option<String>,
+    /// Of the batch.
+    sealer: EventSealer,
     batch: EncodedEvents,
     /// Lines of the batch being read, including empty ones.
     batch_lines: u64,
@@ -47,7 +54,7 @@ struct Bulk {
     lines: u64,
     /// The batch in progress, and its lines. Never two: a batch refused late must not leave a later
     /// one durable behind a gap. The next is read meanwhile.
-    under_way: Option<(PendingAppend, u64)>,
+    under_way: Option<(PendingAppend, u64, SealedWith)>,
     durable_lines: u64,
     events: u64,
     first: Option<Position>,
@@ -59,12 +66,15 @@ struct Bulk {
 
 /// Appends the lines of a body.
 pub(crate) async fn append(
-    host: &Host,
+    host: &Arc<Host>,
     mut request: Box<Request>,
     log: Log,
     key: Option<String>,
 ) -> Answer {
+    let sealer = EventSealer::repeating(host, subject_of(&request)?, Repetition::Differs);
     let mut bulk = Bulk {
+        host: Arc::clone(host),
+        sealer,
         kept: host.kept.in_log(&request.log_name),
         head: log.head(),
         log,
@@ -145,13 +155,14 @@ impl Bulk {
     fn parse(&mut self, line: &[u8]) -> Result<(), Box<Problem>> {
         let before = self.batch.savepoint();
         let read = Cursor::new(line).and_then(|mut cursor| {
-            EventReader::keeping(self.kept).read(&mut cursor, Style::Native, &mut self.batch)?;
+            let (sealer, batch) = (&mut self.sealer, &mut self.batch);
+            EventReader::keeping(self.kept).read(&mut cursor, Style::Native, sealer, batch)?;
             cursor.end()
         });
         read.map_err(|fault| {
             // A line must contain exactly one event.
             self.batch.rewind(before);
-            of_line_fault(&fault, line)
+            self.sealer.problem(&fault, of_line_fault(&fault, line))
         })
     }
 
@@ -161,17 +172,20 @@ impl Bulk {
         if self.batch.is_empty() {
             return Ok(());
         }
+        let sealed = self.sealer.take_used(&self.host);
+        persist_keys(&self.host, &sealed).await?;
         let digest = std::mem::take(&mut self.batch_digest).finalize();
         let key = self.key.as_ref().map(|key| RequestKey {
             key: format!("{key}#{}", self.batches),
-            digest: digest[..16].try_into().unwrap_or_default(),
+            digest: sealed.digest(digest[..16].try_into().unwrap_or_default()),
         });
         let events = std::mem::take(&mut self.batch);
         let lines = std::mem::take(&mut self.batch_lines);
         self.batches += 1;
         self.wait_for_room(events.byte_len()).await;
         let append = Append { events, key, ..Append::default() };
-        self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread), lines));
+        let appending = begin(&self.log, append, CommitOn::JournalThread);
+        self.under_way = Some((appending, lines, sealed));
         Ok(())
     }
 
@@ -189,7 +203,7 @@ impl Bulk {
 
     /// Waits for the batch in progress.
     async fn settle(&mut self) -> Result<(), Box<Problem>> {
-        let Some((outcome, lines)) = self.under_way.take() else { return Ok(()) };
+        let Some((outcome, lines, _sealed)) = self.under_way.take() else { return Ok(()) };
         let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
         let appended = self.effects.settle(outcome.await.unwrap_or_else(no_answer))?;
         self.durable_lines += lines;

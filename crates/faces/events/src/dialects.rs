@@ -39,7 +39,7 @@ pub(crate) async fn append(face: Arc<EventFace>, mut request: Box<Request>) -> A
     let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let sent = SentAppend { body, style: Style::Dialect, key: None };
+    let sent = SentAppend { body, style: Style::Dialect, key: None, subject: None };
     let outcome = submit(&face, &request, sent).await?.outcome;
     let failed = match request.effects.settle(outcome) {
         Ok(_) => false,

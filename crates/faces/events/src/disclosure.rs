@@ -1,33 +1,139 @@
-//! What is served of events: everything except hashes of passwords and keys in the log `system`. An
-//! administrator sees which keys each account has; an administrator's leaked key must not reveal
-//! all hashes to offline guessing.
+//! What is served of events: everything except what their reader must not see.
+//!
+//! - Hashes of passwords and keys in the log `system`: an administrator sees which keys each account
+//!   has; an administrator's leaked key must not reveal all hashes to offline guessing.
+//! - Personal data, for callers that may not see it. For others it is opened here and nowhere else,
+//!   so nothing that is derived from events and kept can hold it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use wellspring_format::sealed_parts::PartKind;
 use wellspring_host::access::view::without_hashes;
-use wellspring_host::http::Request;
+use wellspring_host::http::{Host, Request};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::wire::json::{push_list, push_string};
 use wellspring_log::RecordView;
+use wellspring_subject_keys::{Closed, SubjectKeys};
+use wellspring_types::DataKind;
 
 /// The served part of a log's events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Disclosure {
-    /// Everything.
-    Whole,
-    /// Everything except hashes of passwords and digests of keys.
-    WithoutHashes,
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disclosure {
+    hides_hashes: bool,
+    /// What opens personal data; none: it is withheld.
+    keys: Option<Arc<SubjectKeys>>,
+}
+
+/// What is served of one event.
+#[derive(Debug)]
+pub(super) struct Disclosed<'a> {
+    pub(super) kind: DataKind,
+    pub(super) data: Cow<'a, [u8]>,
+    /// Of an event with sealed parts.
+    parts: Option<Box<DisclosedParts<'a>>>,
+}
+
+/// What became of the sealed parts of an event.
+#[derive(Debug, Default)]
+struct DisclosedParts<'a> {
+    /// The subject of all of its data.
+    subject: Option<&'a str>,
+    personal: Vec<(&'a str, Option<Vec<u8>>)>,
+    is_withheld: bool,
+    erased: Vec<&'a str>,
+    unavailable: Vec<&'a str>,
 }
 
 impl Disclosure {
     /// The disclosure for a request's log.
-    pub(super) fn of(request: &Request) -> Disclosure {
-        if request.log_name == SYSTEM_LOG { Disclosure::WithoutHashes } else { Disclosure::Whole }
+    pub(super) fn of(host: &Host, request: &Request) -> Disclosure {
+        let hides_hashes = request.log_name == SYSTEM_LOG;
+        Disclosure { hides_hashes, keys: host.keys_for(request) }
     }
 
-    /// The served part of an event's data.
-    pub(super) fn data<'a>(self, event: &RecordView<'a>) -> Cow<'a, [u8]> {
-        match self {
-            Disclosure::Whole => Cow::Borrowed(event.data()),
-            Disclosure::WithoutHashes => without_hashes(event.event_type(), event.data()),
+    /// Everything that these keys open.
+    pub(super) fn by(keys: Option<Arc<SubjectKeys>>) -> Disclosure {
+        Disclosure { hides_hashes: false, keys }
+    }
+
+    /// The served part of an event.
+    pub(super) fn of_event<'a>(&self, event: &RecordView<'a>) -> Disclosed<'a> {
+        let data = if self.hides_hashes {
+            without_hashes(event.event_type(), event.data())
+        } else {
+            Cow::Borrowed(event.data())
+        };
+        let disclosed = Disclosed { kind: event.kind(), data, parts: None };
+        if event.sealed_parts().is_empty() { disclosed } else { self.open(event, disclosed) }
+    }
+
+    #[cold]
+    fn open<'a>(&self, event: &RecordView<'a>, mut disclosed: Disclosed<'a>) -> Disclosed<'a> {
+        let mut parts = Box::<DisclosedParts<'a>>::default();
+        for part in event.sealed_parts() {
+            let subject = event.tags().nth(part.tag.into()).unwrap_or_default();
+            let opened = match &self.keys {
+                None => {
+                    parts.is_withheld = true;
+                    None
+                }
+                Some(keys) => match keys.open_part(&part, subject, event.event_type()) {
+                    Ok(plain) => Some(plain),
+                    Err(Closed::Erased) => {
+                        parts.erased.push(subject);
+                        None
+                    }
+                    Err(Closed::Unavailable | Closed::Damaged) => {
+                        parts.unavailable.push(subject);
+                        None
+                    }
+                },
+            };
+            match part.kind {
+                PartKind::Personal => parts.personal.push((subject, opened)),
+                PartKind::Json | PartKind::Binary => {
+                    parts.subject = Some(subject);
+                    if let Some(plain) = opened {
+                        disclosed.data = Cow::Owned(plain);
+                        if part.kind == PartKind::Binary {
+                            disclosed.kind = DataKind::Binary;
+                        }
+                    }
+                }
+            }
+        }
+        disclosed.parts = Some(parts);
+        disclosed
+    }
+}
+
+impl Disclosed<'_> {
+    /// Writes the members that tell of sealed parts, if there are any.
+    pub(super) fn push_members(&self, out: &mut Vec<u8>) {
+        let Some(parts) = &self.parts else { return };
+        if let Some(subject) = parts.subject {
+            out.extend_from_slice(b",\"subject\":");
+            push_string(out, subject);
+        }
+        let mut separator: &[u8] = b",\"personal\":{";
+        for (subject, value) in &parts.personal {
+            out.extend_from_slice(separator);
+            separator = b",";
+            push_string(out, subject);
+            out.push(b':');
+            out.extend_from_slice(value.as_deref().unwrap_or(b"null"));
+        }
+        if !parts.personal.is_empty() {
+            out.push(b'}');
+        }
+        if parts.is_withheld {
+            out.extend_from_slice(b",\"withheld\":true");
+        }
+        let lists: [(&[u8], _); 2] =
+            [(b",\"erased\":", &parts.erased), (b",\"unavailable\":", &parts.unavailable)];
+        for (name, subjects) in lists.into_iter().filter(|(_, subjects)| !subjects.is_empty()) {
+            out.extend_from_slice(name);
+            push_list(out, subjects, |out, subject| push_string(out, subject));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::consumers::{Settlement, is_of_consumers, read_settlement};
 use super::disclosure::Disclosure;
+use super::sealing::{EventSealer, PlainEvent, SubjectFields, read_personal};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::borrow::Cow;
@@ -41,9 +42,10 @@ impl Style {
     /// The fields of an event.
     fn known_fields(self) -> &'static str {
         match self {
-            Style::Native => "type, tags, data, data_base64, id, metadata",
+            Style::Native => "type, tags, data, data_base64, id, metadata, subject, personal",
             Style::Import => {
-                "type, tags, data, data_base64, id, metadata, recorded_at, position, history"
+                "type, tags, data, data_base64, id, metadata, subject, personal, erased, \
+                 recorded_at, position, history"
             }
             Style::Dialect => "type, tags, data",
         }
@@ -78,7 +80,12 @@ pub struct AppendBody {
 }
 
 /// A body of `POST …/append`.
-pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<AppendBody> {
+pub fn read_append(
+    body: &[u8],
+    style: Style,
+    kept: KeptInLog,
+    sealer: &mut EventSealer,
+) -> ReadResult<AppendBody> {
     const KNOWN: &str = "events, condition, ack, fence, settles";
     document(body, |cursor| {
         let start = cursor.at();
@@ -88,7 +95,7 @@ pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> ReadResult<App
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "events" => once(&mut events, at, read_events(value, style, kept, room)?),
+                "events" => once(&mut events, at, read_events(value, style, kept, room, sealer)?),
                 "condition" if !value.null()? => {
                     once(&mut condition, at, read_condition(value, style)?)
                 }
@@ -157,12 +164,13 @@ fn read_events<'a>(
     style: Style,
     kept: KeptInLog,
     room: usize,
+    sealer: &mut EventSealer,
 ) -> ReadResult<EncodedEvents> {
     let at = value.at();
     let mut encoded = EncodedEvents::with_capacity(room);
     let mut reader = EventReader::keeping(kept);
     if style == Style::Dialect && value.next_is(b'{') {
-        reader.read(value, style, &mut encoded)?;
+        reader.read(value, style, sealer, &mut encoded)?;
         return Ok(encoded);
     }
     let mut too_many = false;
@@ -173,7 +181,7 @@ fn read_events<'a>(
             let kind = FaultKind::TooLarge { detail, limit: limits::MAX_EVENTS as u64 };
             return Err(Fault::new(at, kind));
         }
-        reader.read(value, style, &mut encoded)
+        reader.read(value, style, sealer, &mut encoded)
     });
     read.map_err(|mut fault| {
         if too_many {
@@ -221,9 +229,12 @@ impl<'a> EventReader<'a> {
         &mut self,
         value: &mut Cursor<'a>,
         style: Style,
+        sealer: &mut EventSealer,
         out: &mut EncodedEvents,
     ) -> ReadResult<()> {
         let (start, kept) = (value.at(), self.kept);
+        let mut subjects = SubjectFields::default();
+        let mut is_erased = false;
         self.tags.clear();
         self.metadata.clear();
         self.is_of_consumers = false;
@@ -259,6 +270,21 @@ impl<'a> EventReader<'a> {
                     once(&mut metadata, at, ())?;
                     self.read_metadata(value)
                 }
+                "subject" if !style.is_dialect() => {
+                    if value.null()? {
+                        Ok(())
+                    } else {
+                        once(&mut subjects.subject, at, value.string()?)
+                    }
+                }
+                "personal" if !style.is_dialect() => read_personal(value, &mut subjects.personal),
+                "erased" if style == Style::Import => {
+                    is_erased = true;
+                    value.raw().map(drop)
+                }
+                "withheld" | "unavailable" if style == Style::Import => {
+                    rule(at, "says that personal data is missing: export with a key that sees it")
+                }
                 "position" | "history" if style == Style::Import => value.raw().map(drop),
                 "recorded_at" if style == Style::Import => {
                     let (time, us) = EventReader::read_time(self.times, value)?;
@@ -281,26 +307,31 @@ impl<'a> EventReader<'a> {
         {
             self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
         }
-        let event = EventRef {
-            event_type: &event_type,
-            tags: &self.tags,
-            data: &data,
-            kind,
-            id,
-            metadata: &self.metadata,
-        };
+        if is_erased {
+            // Nothing is left to seal, and its subject may not be sealed for.
+            subjects.subject = None;
+        } else if subjects.subject.is_some() && !subjects.personal.is_empty() {
+            return beside(start, "subject").map_err(|fault| fault.within("personal"));
+        }
         self.content = None;
         self.id = id;
-        if !is_timed || self.times == RecordedTimes::Metadata {
-            return out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start));
-        }
-        let stored = EventRef { metadata: &self.metadata[..given], ..event };
-        out.push_recorded(&stored, recorded_at_us)
-            .map_err(|invalid| Fault::of_invalid(invalid, start))?;
-        let mut content = EncodedEvents::new();
-        content.push_unchecked(&event);
-        self.content = Some(content);
-        Ok(())
+        let event_type = &*event_type;
+        let event = PlainEvent { event_type, data: &data, kind, id, metadata: &self.metadata };
+        let content = &mut self.content;
+        let keeps_time = is_timed && self.times != RecordedTimes::Metadata;
+        let number = (out.len() as u64, start);
+        sealer.seal(&subjects, &mut self.tags, event, number, |event, parts| {
+            let invalid = |invalid| Fault::of_invalid(invalid, start);
+            if !keeps_time {
+                return out.push_sealed(event, parts, 0).map_err(invalid);
+            }
+            let stored = EventRef { metadata: &event.metadata[..given], ..*event };
+            out.push_sealed(&stored, parts, recorded_at_us).map_err(invalid)?;
+            let mut counted = EncodedEvents::new();
+            counted.push_unchecked(event, parts);
+            *content = Some(counted);
+            Ok(())
+        })
     }
 
     /// Reads a recording time, and what of it an event is to be stored with: 0, unless it is kept.
@@ -448,23 +479,25 @@ pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> ReadResult<Pos
 
 /// Appends an event as one JSON object. A JSON payload is copied as it was sent, except undisclosed
 /// parts.
-pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: &Disclosure) {
+    let disclosed = disclosure.of_event(event);
     out.extend_from_slice(b"{\"position\":");
     push_u64(out, event.position());
     out.extend_from_slice(b",\"type\":");
     push_string(out, event.event_type());
     push_tags(out, event.tags());
-    match event.kind() {
+    match disclosed.kind {
         DataKind::Json => {
             out.extend_from_slice(b",\"data\":");
-            out.extend_from_slice(&disclosure.data(event));
+            out.extend_from_slice(&disclosed.data);
         }
         DataKind::Binary => {
             out.extend_from_slice(b",\"data_base64\":\"");
-            out.extend_from_slice(BASE64.encode(disclosure.data(event)).as_bytes());
+            out.extend_from_slice(BASE64.encode(&disclosed.data).as_bytes());
             out.push(b'"');
         }
     }
+    disclosed.push_members(out);
     if let Some(id) = event.id() {
         out.extend_from_slice(b",\"id\":\"");
         out.extend_from_slice(id.to_string().as_bytes());

@@ -1,11 +1,14 @@
 use super::*;
 
 fn native(body: &str) -> ReadResult<Append> {
-    read_append(body.as_bytes(), Style::Native, KeptInLog::default()).map(|body| body.append)
+    read_append(body.as_bytes(), Style::Native, KeptInLog::default(), &mut EventSealer::refusing())
+        .map(|body| body.append)
 }
 
 fn dialect(body: &str) -> Append {
-    read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap().append
+    read_append(body.as_bytes(), Style::Dialect, KeptInLog::default(), &mut EventSealer::refusing())
+        .unwrap()
+        .append
 }
 
 fn fault(body: &str) -> (String, FaultKind) {
@@ -38,7 +41,7 @@ fn every_field_of_an_event_is_read() {
     assert_eq!(event.id().unwrap().to_string(), id);
     assert_eq!(event.metadata().collect::<Vec<_>>(), [("k", "v")]);
     let mut out = Vec::new();
-    push_event(&mut out, &event, Disclosure::Whole);
+    push_event(&mut out, &event, &Disclosure::default());
     let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(json["data_base64"], "AP8=");
     assert_eq!(json["metadata"]["k"], "v");
@@ -94,8 +97,13 @@ fn sizes_are_told_from_rules() {
 
 #[test]
 fn what_is_not_utf8_is_malformed() {
-    let fault =
-        read_append(b"{\"events\":\"\xff\"}", Style::Native, KeptInLog::default()).unwrap_err();
+    let fault = read_append(
+        b"{\"events\":\"\xff\"}",
+        Style::Native,
+        KeptInLog::default(),
+        &mut EventSealer::refusing(),
+    )
+    .unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Syntax(_)));
 }
 

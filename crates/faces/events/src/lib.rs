@@ -24,6 +24,7 @@ pub(crate) mod project;
 pub(crate) mod read;
 pub(crate) mod read_request;
 mod retention;
+pub mod sealing;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 pub(crate) mod times;
@@ -57,6 +58,7 @@ use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
+use wellspring_host::subjects::SUBJECT;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, DELIVERY_LOST, DELIVERY_STAGED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind,
@@ -123,12 +125,12 @@ impl Face for EventFace {
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."
-            .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY] .short(true)
+            .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY, &SUBJECT] .short(true)
             .fails[APPENDING, READING, APPEND, SETTLING] => [200 JSON "Appended", 202 JSON "Accepted"];
         POST "/v1/import" Log Writer import::import:
             "Appends the lines of the body that no earlier import has appended; the events \
              themselves are the key. Streamed, atomic per batch."
-            .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")] .repeat(Repeat::Safe)
+            .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")] .headers[&SUBJECT] .repeat(Repeat::Safe)
             .fails[APPENDING, READING, &[&IMPORT_CHANGED, &ID_REUSED]] => [200 JSON "Imported"];
         POST "/e" Main Writer ingest::post:
             "Ingests an event: the body is its data, one JSON value or any bytes; with \

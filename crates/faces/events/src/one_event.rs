@@ -49,7 +49,7 @@ impl Task for Search {
         let mut out = Vec::new();
         // No event has position 0.
         let found = position.and_then(|position| {
-            let write = |event: &RecordView<'_>| push_event(&mut out, event, self.disclosure);
+            let write = |event: &RecordView<'_>| push_event(&mut out, event, &self.disclosure);
             snapshot.at_within(position.unwrap_or(0), work, write)
         });
         match found {
@@ -67,7 +67,7 @@ async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
     let mut job = Job::begin(host, &request.payer)?;
     let snapshot = fresh_snapshot(request).await?;
     let head = snapshot.head();
-    let disclosure = Disclosure::of(request);
+    let disclosure = Disclosure::of(host, request);
     let search = Search { snapshot, name, disclosure, found: None };
     let search = job.run(Cost::Cheap, search).await?;
     match search.found {

@@ -54,7 +54,7 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
         let parts = move || (projections.union_query(), projections);
         let (query, projections) = job.brief(cost, parts).await?;
         // The count has dropped its reference.
-        let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
+        let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&host, &request));
         let folded = fold(&mut job, &snapshot, query, after, running).await?;
         let position = snapshot.head();
         let finish = move || folded.0.finish(position).map_err(|fault| of_fault(&fault, b""));
@@ -92,16 +92,17 @@ impl Folding for Running {
             *slot = tag;
             count += 1;
         }
+        let disclosed = self.1.of_event(event);
         self.0.fold(&FoldEvent {
             position: event.position(),
             event_type: event.event_type(),
             tags: &tags[..count],
-            data: &self.1.data(event),
-            is_json: event.kind() == DataKind::Json,
+            data: &disclosed.data,
+            is_json: disclosed.kind == DataKind::Json,
             recorded_at_us: event.recorded_at_us(),
         });
         // One pass over its data finds the values of all pointers.
-        let searched = if self.0.reads_data() { event.data().len() } else { 0 };
+        let searched = if self.0.reads_data() { disclosed.data.len() } else { 0 };
         (self.0.item_count() + searched / JSON_BYTES_PER_STEP) as u64
     }
 

@@ -161,7 +161,7 @@ pub(crate) async fn read(
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let times = PositionsOfTimes::find(&mut job, &snapshot, wanted.times).await?;
-    let disclosure = Disclosure::of(request);
+    let disclosure = Disclosure::of(host, request);
     let snapshot = times.of(snapshot);
     let reading = ReadTask::new(host, (&snapshot, head), query, wanted, times, format, disclosure);
     let content_type = match format {
@@ -336,7 +336,7 @@ impl Task for ReadTask {
             }
             self.last = event.position();
             let before = self.out.len();
-            push(&mut self.out, self.format, self.disclosure, self.written == 0, &event);
+            push(&mut self.out, self.format, &self.disclosure, self.written == 0, &event);
             self.written += 1;
             self.events.spend(((self.out.len() - before) >> STEP_BYTES_LOG2) as u64);
         }
@@ -346,7 +346,7 @@ impl Task for ReadTask {
 fn push(
     out: &mut Vec<u8>,
     format: Format,
-    disclosure: Disclosure,
+    disclosure: &Disclosure,
     first: bool,
     event: &RecordView<'_>,
 ) {
@@ -358,13 +358,16 @@ fn push(
             push_event(out, event, disclosure);
         }
         Format::Lines => push_line(out, event, disclosure),
-        Format::Records => event.push_for_readers(out, &disclosure.data(event)),
+        Format::Records => {
+            let disclosed = disclosure.of_event(event);
+            event.push_for_readers(out, disclosed.kind, &disclosed.data);
+        }
         Format::Array => {
             out.extend_from_slice(if first { b"{\"type\":" } else { b",{\"type\":" });
             push_string(out, event.event_type());
             push_tags(out, event.tags());
             out.extend_from_slice(b",\"data\":");
-            push_lossy(out, &disclosure.data(event));
+            push_lossy(out, &disclosure.of_event(event).data);
             out.extend_from_slice(b",\"position\":");
             push_u64(out, event.position());
             out.push(b'}');
@@ -374,7 +377,7 @@ fn push(
 
 /// One event per line: only payloads sent over several lines are not copied verbatim; their line
 /// breaks can only be white space between tokens.
-pub(super) fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+pub(super) fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: &Disclosure) {
     let start = out.len();
     push_event(out, event, disclosure);
     for byte in &mut out[start..] {

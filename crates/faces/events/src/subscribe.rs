@@ -117,7 +117,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription has started.
     let mut out = b": wellspring\n\n".to_vec();
-    let disclosure = Disclosure::of(request);
+    let disclosure = Disclosure::of(&live.host, request);
     let of_history = log.history().map_or_else(String::new, |history| format!("@{history}"));
     if times.since.is_some() {
         // So that a resumed subscription begins there, whatever was recorded since.
@@ -174,7 +174,7 @@ impl Task for Subscriber {
                 continue;
             }
             self.told = event.position();
-            push_message(&mut self.out, &event, &self.of_history, self.disclosure);
+            push_message(&mut self.out, &event, &self.of_history, &self.disclosure);
             if self.out.len() >= PIECE_BYTES {
                 break;
             }
@@ -350,7 +350,7 @@ fn push_message(
     out: &mut Vec<u8>,
     event: &RecordView<'_>,
     of_history: &str,
-    disclosure: Disclosure,
+    disclosure: &Disclosure,
 ) {
     let mut json = Vec::with_capacity(256 + event.data().len());
     push_event(&mut json, event, disclosure);
@@ -391,7 +391,7 @@ mod tests {
         let mut events = EncodedEvents::new();
         events.push(&Event::json("T", &[], "{\n\"a\": \"x\\n\"\r\n}").as_ref()).unwrap();
         let mut out = Vec::new();
-        push_message(&mut out, &events.iter().next().unwrap(), "@0f", Disclosure::Whole);
+        push_message(&mut out, &events.iter().next().unwrap(), "@0f", &Disclosure::default());
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("id: 0@0f\ndata: {\"position\":0,"), "{text}");
         assert!(text.ends_with("\n\n") && !text.trim_end().contains("\n\n"), "{text}");

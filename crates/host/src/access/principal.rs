@@ -230,6 +230,11 @@ impl Principal {
         of_all.map(Grant::everywhere).into_iter().chain(of_logs).collect()
     }
 
+    /// Whether the caller sees personal data on a log, once it is opened: whoever may write there.
+    pub fn sees_personal(&self, log: Option<&str>) -> bool {
+        self.role_on(log) >= Some(Role::Writer)
+    }
+
     /// Whether the caller may read a log.
     pub fn may_read(&self, log: &str) -> bool {
         self.may(Role::Reader, Some(log)) == Verdict::Allowed

@@ -6,6 +6,7 @@ use super::routes::{Route, Scope};
 use super::{Answer, Content, NDJSON, SSE};
 use crate::access::Needs;
 use crate::identity::Role;
+use crate::subjects::SUBJECT;
 use crate::wire::param::Values;
 use crate::wire::problem::{self, Kind};
 
@@ -104,7 +105,7 @@ impl Route {
         let waits = is_fresh && self.scope != Scope::Node;
         let reads_only = !may_write && self.scope != Scope::Node;
         let holds_json = contract.known().iter().any(|param| param.values() == Values::Json);
-        let sets: [(bool, &[&'static Kind]); 14] = [
+        let sets: [(bool, &[&'static Kind]); 15] = [
             (true, EVERY),
             (
                 !matches!(contract.query, Query::Ignored) || self.is_for_leader(),
@@ -124,6 +125,7 @@ impl Route {
                 &[&problem::NOT_ACCEPTABLE],
             ),
             (is_fresh, &[&problem::NOT_CONFIRMED]),
+            (contract.reads(&SUBJECT), &[&problem::SUBJECT_ERASED, &problem::KEY_UNAVAILABLE]),
             (waits, &[&problem::NOT_YET, &problem::TOO_MANY_WAITERS]),
             // After events of the same connection that are not stored yet.
             (

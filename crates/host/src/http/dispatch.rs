@@ -39,6 +39,7 @@ use crate::access::{AccessRecheck, GateRequest, Needs};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
+use crate::subjects;
 use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};
@@ -288,6 +289,9 @@ fn hold_against(route: &'static Route, request: &mut Request) -> Result<(), Box<
     // Reads ignore it.
     if changes(route, request) && !contract.reads(&IDEMPOTENCY_KEY) {
         idempotency::refuse_key(request)?;
+    }
+    if changes(route, request) && !contract.reads(&subjects::SUBJECT) {
+        subjects::refuse(request)?;
     }
     request.query = contract.read(request.uri.query())?;
     if contract.accept == Accept::Obeyed {

@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Version};
 
 /// Headers that matter here and must not be repeated: proxies on the way may pick another value. In
 /// the order of the bits of [`HeadRules::seen`].
-const ONCE: [&str; 10] = [
+const ONCE: [&str; 11] = [
     "Authorization",
     "X-API-Key",
     "Idempotency-Key",
@@ -22,6 +22,7 @@ const ONCE: [&str; 10] = [
     "If-Match",
     "Wellspring-Min-System-Position",
     "Wellspring-History",
+    "Wellspring-Subject",
 ];
 
 /// Why it is ambiguous where a request ends or whom it is for: the connection ends with the answer.
@@ -114,6 +115,7 @@ impl<'a> HeadRules<'a> {
                 self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
             }
             18 if is("wellspring-history") => self.note_once(9),
+            18 if is("wellspring-subject") => self.note_once(10),
             23 if is("wellspring-min-position") => self.note_once(3),
             30 if is("wellspring-min-system-position") => self.note_once(8),
             _ => {}

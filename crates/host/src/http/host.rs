@@ -24,6 +24,7 @@ use crate::settings::ProcessConfig;
 use crate::setup::SetupError;
 use crate::stats::Stats;
 use crate::stats::family::Family;
+use crate::subjects::SubjectConfig;
 use crate::tls::Tls;
 use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, ReadError};
+use wellspring_subject_keys::SubjectKeys;
 
 /// What faces may use.
 pub struct Host {
@@ -66,6 +68,10 @@ pub struct Host {
     pub kept: Arc<KeptTypes>,
     /// The key that this node shares with the others of its cluster.
     pub cluster_key: Option<Arc<ClusterKey>>,
+    /// The keys of data subjects; none in a cluster.
+    pub subject_keys: Option<Arc<SubjectKeys>>,
+    /// Their settings.
+    pub subject_config: SubjectConfig,
     /// TLS, if it is on.
     pub tls: Option<Arc<Tls>>,
     /// The clock.
@@ -99,6 +105,8 @@ impl Host {
             node: Arc::clone(&self.node),
             config: Arc::clone(&self.ingest_config),
             kept: Arc::clone(&self.kept),
+            keys: self.subject_keys.clone(),
+            clock: Arc::clone(&self.clock),
             stopping: self.stopping.clone(),
         }
     }

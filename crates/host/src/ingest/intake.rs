@@ -1,20 +1,22 @@
 //! A serving thread's access to the logs' batchers.
 
-use super::data::{self, Data};
-use super::target;
+use super::data;
+use super::target::{self, TargetSubject};
 use super::{IngestConfig, IngestOverflow};
 use super::{Media, Target};
 use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
 use crate::node::{NoBatcher, Node};
+use crate::subjects;
 use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::watch;
-use wellspring_log::Ack;
 use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, StoreProgress, Wake};
+use wellspring_log::{Ack, Clock};
+use wellspring_subject_keys::{NonceSalt, PartKind, PlainPart, SealedWith, Sealer, SubjectKeys};
 use wellspring_types::{DataKind, limits};
 
 /// Targets cached; over the limit all are evicted and reloaded on use.
@@ -83,6 +85,10 @@ pub struct IngestContext {
     pub(crate) config: Arc<IngestConfig>,
     /// Event types that clients may not send.
     pub(crate) kept: Arc<KeptTypes>,
+    /// The keys of data subjects; none in a cluster.
+    pub(crate) keys: Option<Arc<SubjectKeys>>,
+    /// The clock.
+    pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true at shutdown.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -185,18 +191,68 @@ impl Intake {
         }
     }
 
+    /// Whether the key of a target's subject survives a crash, so that its events can be sealed
+    /// here.
+    ///
+    /// # Errors
+    /// Nothing can be sealed for that subject.
+    pub(crate) fn is_ready(&self, target: &Target) -> Result<bool, Box<Problem>> {
+        let Some(subject) = &target.subject else { return Ok(true) };
+        self.seal(subject, DataKind::Json, &[]).map(|(_, sealed)| sealed.are_durable())
+    }
+
+    /// The data of events with their sealed parts, and the key.
+    fn seal(
+        &self,
+        subject: &TargetSubject,
+        kind: DataKind,
+        events: &[&[u8]],
+    ) -> Result<(Vec<Vec<u8>>, SealedWith), Box<Problem>> {
+        let kind = match kind {
+            DataKind::Json => PartKind::Json,
+            DataKind::Binary => PartKind::Binary,
+        };
+        let IngestContext { keys, clock, .. } = &self.context;
+        let mut sealer = Sealer::new(keys.clone(), clock.wall_us());
+        sealer.begin(&subject.name).map_err(|refused| subjects::refusal(&refused, "subject"))?;
+        let seal = |plaintext: &&[u8]| {
+            let TargetSubject { name, tag, event_type } = subject;
+            let part = PlainPart { tag: *tag, subject: name, kind, plaintext };
+            let sealed = sealer.seal(event_type, NonceSalt::Random, &[part]);
+            let sealed = sealed.map_err(|(_, refused)| subjects::refusal(&refused, "subject"))?;
+            Ok([sealed, b"null"].concat())
+        };
+        let sealed = events.iter().map(seal).collect::<Result<Vec<_>, Box<Problem>>>()?;
+        Ok((sealed, sealer.into_used()))
+    }
+
     /// Accepts the events of one body, all or none.
     pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> IntakeOutcome {
         let most_lines = self.context.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
         match data::read(media, body, most_lines) {
-            Ok(data) => self.push(target, &data),
+            Ok(data) => {
+                let (kind, events) = data.events();
+                self.push_sealed(target, kind, events)
+            }
             Err(problem) => IntakeOutcome::Refused(problem),
         }
     }
 
-    fn push(&mut self, target: &Target, data: &Data<'_>) -> IntakeOutcome {
+    fn push_sealed(&mut self, target: &Target, kind: DataKind, events: &[&[u8]]) -> IntakeOutcome {
+        let Some(subject) = &target.subject else { return self.push(target, kind, events) };
+        match self.seal(subject, kind, events) {
+            Ok((sealed, keys)) if keys.are_durable() => {
+                let sealed: Vec<&[u8]> = sealed.iter().map(Vec::as_slice).collect();
+                self.push(target, DataKind::Json, &sealed)
+            }
+            // It was when the head came; another process's folder, perhaps.
+            Ok(_) => IntakeOutcome::Refused(problem::KEY_UNAVAILABLE.because("the key is new")),
+            Err(problem) => IntakeOutcome::Refused(problem),
+        }
+    }
+
+    fn push(&mut self, target: &Target, kind: DataKind, events: &[&[u8]]) -> IntakeOutcome {
         let overflow = self.context.config.ingest_overflow;
-        let (kind, events) = data.events();
         let push = |producer: &mut Producer| {
             let events = events.iter().copied();
             match overflow {

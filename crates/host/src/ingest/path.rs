@@ -1,6 +1,6 @@
 //! `POST /e` as a fast path of both stacks.
 
-use super::target::log_name;
+use super::target::{log_name, subject_of_target};
 use super::{
     ACCEPTED, HandoverSide, IngestContext, Intake, IntakeOutcome, Media, Settlement, Target, Ticket,
 };
@@ -9,8 +9,11 @@ use crate::fast::{
     self, Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head,
     ServingThread, Shape, Stack, Varying, erase,
 };
+use crate::http::Host;
 use crate::identity::Role;
+use crate::subjects::{SUBJECT_HEADER, persist_keys, refusal, subject_of_header};
 use crate::wire::problem::{self, Problem};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,10 +79,14 @@ impl FastPath for IngestPath {
     }
 
     fn understand(&mut self, head: &Head<'_>) -> Result<Option<Post>, Box<Problem>> {
-        let target = self.intake.borrow_mut().target(head.target);
+        let target = with_subject(head.target, head.headers.get(SUBJECT_HEADER))?;
+        let target = self.intake.borrow_mut().target(&target);
         let target = target.unwrap_or_else(|| Err(not_here()))?;
         expect_identity(head.headers.other_than("content-encoding", "identity"))?;
         refuse_key(head.headers.get("idempotency-key").is_some())?;
+        if !self.intake.borrow().is_ready(&target)? {
+            return Ok(None);
+        }
         Ok(Some(Post { target, media: Media::of(head.headers.get("content-type")) }))
     }
 
@@ -116,6 +123,32 @@ impl FastPath for IngestPath {
             Settlement::Failed(problem) => fast::TicketState::Failed(problem),
         }
     }
+}
+
+/// The target of a request whose header names a data subject.
+fn with_subject<'a>(target: &'a str, header: Option<&[u8]>) -> Result<Cow<'a, str>, Box<Problem>> {
+    let Some(subject) = subject_of_header(header)? else { return Ok(Cow::Borrowed(target)) };
+    let separator = if target.contains('?') { '&' } else { '?' };
+    let subject: String = subject.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    Ok(Cow::Owned(format!("{target}{separator}subject={subject}")))
+}
+
+/// Makes the key of a target's subject durable, if it is new, on the general stack: the lean loop
+/// waits for no barrier.
+///
+/// # Errors
+/// Nothing can be sealed for that subject, or its key cannot be stored.
+pub async fn ensure_key(
+    host: &Arc<Host>,
+    target: &str,
+    header: Option<&[u8]>,
+) -> Result<(), Box<Problem>> {
+    let target = with_subject(target, header)?;
+    // Whatever is wrong with it is said where it is understood.
+    let Some(subject) = subject_of_target(&target) else { return Ok(()) };
+    let mut sealer = host.sealer();
+    sealer.begin(&subject).map_err(|refused| refusal(&refused, "subject"))?;
+    persist_keys(host, &sealer.into_used()).await
 }
 
 fn not_here() -> Box<Problem> {

@@ -13,6 +13,10 @@ use wellspring_log::batcher::EventTemplate;
 static TYPE: Param<Text> =
     Param::text("type", "Type of the events; by default that of --ingest-type.");
 static TAG: Param<Texts> = Param::texts("tag", "Tag of the events; repeat it for up to 64 tags.");
+static SUBJECT: Param<Text> = Param::text(
+    "subject",
+    "Data subject of the events, which becomes a tag: their data is sealed with its key.",
+);
 static ACK: Param<Words<Ack>> = Param::words(
     "ack",
     "When to answer: when the events are in memory, or when they are on disk.",
@@ -20,7 +24,7 @@ static ACK: Param<Words<Ack>> = Param::words(
     "accepted",
 );
 /// The parameters of a target.
-pub const KNOWN: KnownParams = KnownParams { own: &[&TYPE, &TAG, &ACK], shared: &[] };
+pub const KNOWN: KnownParams = KnownParams { own: &[&TYPE, &TAG, &SUBJECT, &ACK], shared: &[] };
 
 /// A parsed target.
 #[derive(Debug)]
@@ -30,8 +34,20 @@ pub struct Target {
     pub(crate) template: EventTemplate,
     /// When to answer.
     pub(crate) ack: Ack,
+    /// The data subject of the events.
+    pub(super) subject: Option<TargetSubject>,
     /// The producer, by its index in the [`Intake`](super::Intake) that made this.
     pub(super) source: usize,
+}
+
+/// The data subject of a target.
+#[derive(Debug)]
+pub(super) struct TargetSubject {
+    pub(super) name: String,
+    /// Its number among the tags.
+    pub(super) tag: u8,
+    /// The type of the events.
+    pub(super) event_type: String,
 }
 
 /// The log's name, not decoded, and the query, if this is an ingest target.
@@ -46,6 +62,13 @@ pub(super) fn log_name(target: &str) -> Option<String> {
     percent_decode(split(target)?.0, false).ok()
 }
 
+/// The data subject that a target names, if it can be read.
+pub(super) fn subject_of_target(target: &str) -> Option<String> {
+    let (_, query) = split(target)?;
+    let params = Params::of(Some(query), KNOWN).ok()?;
+    params.get(&SUBJECT).ok()?.map(str::to_owned)
+}
+
 /// Parses a query for the log of this name.
 ///
 /// # Errors
@@ -58,11 +81,21 @@ pub(super) fn understand(
 ) -> Result<Target, Box<Problem>> {
     let params = Params::of(Some(query), KNOWN)?;
     let event_type = params.get(&TYPE)?.unwrap_or(&config.ingest_type);
-    let tags = params.get(&TAG)?;
-    let template = EventTemplate::new(event_type, &tags)?;
+    let mut tags = params.get(&TAG)?;
+    let subject = params.get(&SUBJECT)?.map(|name| {
+        let tag = tags.iter().position(|tag| *tag == name).unwrap_or_else(|| {
+            tags.push(name);
+            tags.len() - 1
+        });
+        TargetSubject { name: name.to_owned(), tag: tag as u8, event_type: event_type.to_owned() }
+    });
+    let mut template = EventTemplate::new(event_type, &tags)?;
+    if subject.is_some() {
+        template = template.sealed();
+    }
     kept.in_log(&log).check(event_type)?;
     let ack = params.get(&ACK)?;
-    Ok(Target { log: log.into(), template, ack, source: 0 })
+    Ok(Target { log: log.into(), template, ack, subject, source: 0 })
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ pub(crate) fn open_with_key(
         ingest,
         otlp,
         backup,
+        subjects,
     } = config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
@@ -133,6 +134,11 @@ pub(crate) fn open_with_key(
             Some(Arc::new(Cluster::open(&cluster, identity, engine)?))
         }
         None => None,
+    };
+    // Nodes of a cluster would have to share keys, and to forget them together.
+    let subject_keys = match &cluster {
+        None => Some(Arc::new(subjects.open(data)?)),
+        Some(_) => None,
     };
     let cluster_key = cluster.as_ref().map(|cluster| Arc::clone(&cluster.key)).or(key);
     let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), cluster)
@@ -180,6 +186,8 @@ pub(crate) fn open_with_key(
         process,
         config: http,
         ingest_config: Arc::new(ingest),
+        subject_keys,
+        subject_config: subjects,
     });
     let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
     Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })

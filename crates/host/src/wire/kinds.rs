@@ -72,6 +72,10 @@ crate::kinds! {
         "An event in the log matches the condition: another writer has changed what the decision was based on. Nothing was appended.",
         "Read the matching events up to conflict.position, decide again, and append with the new after.",
         "append condition failed: the event at position 42 matches item 0 of failIfEventsMatch" r#""conflict":{"position":42,"clause":"failIfEventsMatch","item":0}"#;
+    SUBJECT_ERASED 409 "subject-erased" "The data subject is erased" Retry::No,
+        "The data subject is being erased, or was erased recently: nothing is stored about it until the time in until. Nothing was done.",
+        "Do not send it again: someone asked that it be forgotten. An erasure that waits can be cancelled.",
+        "Wellspring-Subject is being erased, or was erased recently: nothing is stored about it" r#""field":"Wellspring-Subject","until":"2026-12-30T00:00:00Z""#;
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread,
         "The lease has expired or was released, or another client holds it now. An append has stored nothing; a subscription has ended.",
         "Acquire the lease again, read the events appended meanwhile, and decide again.",
@@ -208,6 +212,10 @@ crate::kinds! {
         "The server is building the view from the log's events.",
         "Wait. GET /v1/views shows the progress.",
         "the view is being rebuilt: 52000 of 80000 events";
+    KEY_UNAVAILABLE 503 "key-unavailable" "The key of a data subject is not available" Retry::Same,
+        "The key that seals the data of a subject could not be read or stored, or this server keeps none (in a cluster). It does not mean that the subject was erased.",
+        "See the server's log, and put a backup of the keys in place if they are lost. A server of a cluster cannot seal.",
+        "events[0].subject has no key: it cannot be read from the store" r#""field":"events[0].subject""#;
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same,
         "The log did not reach the requested position in time.",
         "Retry, or wait longer with wait_ms.",

@@ -1,7 +1,8 @@
 //! Events that differ only in their data, encoded directly into a partition.
 
 use super::ring::Reservation;
-use wellspring_format::record::{FLAG_BINARY, HEADER_BYTES};
+use wellspring_format::record::{FLAG_BINARY, FLAG_SEALED, HEADER_BYTES};
+use wellspring_format::sealed_parts::PART_OVERHEAD_BYTES;
 use wellspring_types::valid::check_tags;
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 
@@ -15,6 +16,9 @@ pub struct EventTemplate {
     tags: u8,
     /// Type and tags as in a record.
     terms: Vec<u8>,
+    /// Whether the data of its events begins with [sealed
+    /// parts](wellspring_format::sealed_parts).
+    is_sealed: bool,
 }
 
 impl EventTemplate {
@@ -32,7 +36,14 @@ impl EventTemplate {
             terms.push(tag.len() as u8);
             terms.extend_from_slice(tag.as_bytes());
         }
-        Ok(EventTemplate { type_bytes: event_type.len() as u8, tags: tags.len() as u8, terms })
+        let (type_bytes, tags) = (event_type.len() as u8, tags.len() as u8);
+        Ok(EventTemplate { type_bytes, tags, terms, is_sealed: false })
+    }
+
+    /// The same for events whose data begins with one sealed part.
+    #[must_use]
+    pub fn sealed(self) -> EventTemplate {
+        EventTemplate { is_sealed: true, ..self }
     }
 
     /// Replaces all tags by `tag`. Allocates only for a tag longer than any before.
@@ -57,7 +68,8 @@ impl EventTemplate {
 
     #[inline]
     pub(super) fn check(&self, data: &[u8]) -> Result<(), Invalid> {
-        if data.len() <= limits::MAX_DATA_BYTES {
+        let sealing = if self.is_sealed { PART_OVERHEAD_BYTES + SMALL_BYTES } else { 0 };
+        if data.len() <= limits::MAX_DATA_BYTES + sealing {
             return Ok(());
         }
         let reason = Reason::TooLong { bytes: data.len(), limit: limits::MAX_DATA_BYTES };
@@ -73,7 +85,8 @@ impl EventTemplate {
         header[0..4].copy_from_slice(&(len as u32).to_le_bytes());
         header[24] = self.type_bytes;
         header[25] = self.tags;
-        header[27] = if kind == DataKind::Binary { FLAG_BINARY } else { 0 };
+        header[27] = if kind == DataKind::Binary { FLAG_BINARY } else { 0 }
+            | if self.is_sealed { FLAG_SEALED } else { 0 };
         header[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
         let terms_end = HEADER_BYTES + self.terms.len();
         if len <= SMALL_BYTES {

@@ -83,6 +83,7 @@ faces! {
     cluster: wellspring_face_cluster::ClusterFace,
     connectors: wellspring_face_connectors::ConnectorFace,
     operations: wellspring_face_operations::OperationFace,
+    privacy: wellspring_face_privacy::PrivacyFace,
     links: wellspring_face_links::LinkFace,
 }
 

@@ -85,6 +85,7 @@ const FLOORS: &[&[&str]] = &[
         "faces/graph",
         "faces/links",
         "faces/operations",
+        "faces/privacy",
     ],
     &["server"],
 ];

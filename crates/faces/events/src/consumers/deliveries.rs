@@ -24,6 +24,7 @@ pub(super) struct DeliveryTask {
     pub(super) written: usize,
     pub(super) out: Vec<u8>,
     max_bytes: usize,
+    disclosure: Disclosure,
 }
 
 impl DeliveryTask {
@@ -33,10 +34,11 @@ impl DeliveryTask {
         deliveries: Vec<Delivery>,
         out: Vec<u8>,
         max_bytes: usize,
+        disclosure: Disclosure,
     ) -> DeliveryTask {
         let reader = PositionReader::new(consumer.log.snapshot());
         let consumer = Arc::clone(consumer);
-        DeliveryTask { consumer, reader, deliveries, written: 0, out, max_bytes }
+        DeliveryTask { consumer, reader, deliveries, written: 0, out, max_bytes, disclosure }
     }
 
     fn write(&mut self, number: usize) -> Result<(), ReadError> {
@@ -59,8 +61,7 @@ impl DeliveryTask {
             } else {
                 out.push(b',');
             }
-            // No consumer is of the log that has something to hide.
-            push_event(out, &record, Disclosure::Whole);
+            push_event(out, &record, &self.disclosure);
         }
         out.extend_from_slice(b"]}");
         Ok(())

@@ -11,6 +11,7 @@ use super::scan::Advance;
 use super::stored::ParkedEvent;
 use super::turn::{DeliveryName, FailedDelivery, WorkerTurn, read_turn};
 use crate::EventFace;
+use crate::disclosure::Disclosure;
 use crate::params::CONSUMER;
 use crate::problems::TURN_PASSED;
 use std::future::{Future, poll_fn};
@@ -330,7 +331,10 @@ impl Pull<'_> {
         }
         let begun = out.len();
         let ids: Vec<DeliveryId> = deliveries.iter().map(|delivery| delivery.id).collect();
-        let task = DeliveryTask::new(consumer, deliveries, out, self.host.config.max_page_bytes);
+        // Whoever may pull may write there, and so sees personal data.
+        let disclosure = Disclosure::by(self.host.subject_keys.clone());
+        let most = self.host.config.max_page_bytes;
+        let task = DeliveryTask::new(consumer, deliveries, out, most, disclosure);
         let task = match job.run(Cost::Cheap, task).await {
             Ok(task) => task,
             Err(problem) => {

@@ -5,6 +5,7 @@
 //! time in its metadata. So the same content is known again under any setting (decision 0039).
 
 use super::super::event_json::{EventReader, RECORDED_AT, Style};
+use super::super::sealing::EventSealer;
 use super::intake::MAX_LINE_BYTES;
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::Cursor;
@@ -71,6 +72,7 @@ impl Chunk {
         reader: &mut EventReader<'a>,
         line: &'a [u8],
         checked: Option<&'a str>,
+        sealer: &mut EventSealer,
     ) -> Result<(), Box<Problem>> {
         if line.len() > MAX_LINE_BYTES {
             let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
@@ -80,13 +82,13 @@ impl Chunk {
         let out = &mut self.events;
         let cursor = checked.map_or_else(|| Cursor::new(line), |text| Ok(Cursor::of_text(text)));
         let read = cursor.and_then(|mut cursor| {
-            reader.read(&mut cursor, Style::Import, out)?;
+            reader.read(&mut cursor, Style::Import, sealer, out)?;
             cursor.end()
         });
         if let Err(fault) = read {
             // A line must contain exactly one event.
             self.events.rewind(before);
-            return Err(of_line_fault(&fault, line));
+            return Err(sealer.problem(&fault, of_line_fault(&fault, line)));
         }
         let counts_as = reader.content.take();
         if self.content.is_none() && counts_as.is_some() {

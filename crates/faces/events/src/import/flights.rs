@@ -10,6 +10,7 @@ use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
+use wellspring_subject_keys::SealedWith;
 use wellspring_types::{Invalid, Position};
 
 /// Most chunks in progress: enough that parsing never waits for the device.
@@ -38,6 +39,8 @@ pub(super) struct NewChunk {
     pub(super) lines: Vec<u64>,
     /// Its end.
     pub(super) through: Waypoint,
+    /// The keys of its subjects, until its outcome is known.
+    pub(super) sealed: SealedWith,
 }
 
 /// A chunk in progress.
@@ -46,6 +49,7 @@ struct Flight {
     /// The lines of its events.
     lines: Vec<u64>,
     through: Waypoint,
+    _sealed: SealedWith,
 }
 
 /// The end of a chunk in the body and in the content.
@@ -107,7 +111,8 @@ impl Flights {
     }
 
     fn stage(&mut self, chunk: NewChunk) -> Result<(), Box<Problem>> {
-        let NewChunk { append, key_absent_through, ids_absent_through, lines, through } = chunk;
+        let NewChunk { append, key_absent_through, ids_absent_through, lines, through, sealed } =
+            chunk;
         let bytes = append.events.byte_len();
         while self.under_way.len() >= MAX_UNDER_WAY
             || (!self.under_way.is_empty() && self.log.staged_bytes() + bytes > ROOM_BYTES)
@@ -118,7 +123,7 @@ impl Flights {
         let basis = Basis { setbacks, key_absent_through, ids_absent_through };
         let (done, outcome) = completion();
         let staged = self.log.stage_on(basis, append, done);
-        self.under_way.push_back(Flight { outcome, lines, through });
+        self.under_way.push_back(Flight { outcome, lines, through, _sealed: sealed });
         match staged {
             Staged::Placed { setbacks, .. } => {
                 self.setbacks = Some(setbacks);

@@ -1,6 +1,7 @@
 //! Turns lines into chunks, each of which is either appended or known.
 
 use super::super::event_json::EventReader;
+use super::super::sealing::EventSealer;
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
 use super::chunk::{Chunk, ChunkSavepoint, Comparison};
 use super::earlier_ids::{EarlierEvent, IdUse, IdsUnderWay};
@@ -8,9 +9,12 @@ use super::flights::{ChunkOrder, NewChunk, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use std::io::BufRead as _;
+use std::sync::Arc;
+use wellspring_host::http::Host;
 use wellspring_host::wire::json::without_mark;
 use wellspring_host::wire::problem::{ID_REUSED, Problem};
 use wellspring_log::{Append, Log, RecordView, RequestKey, Snapshot, StoredRequest};
+use wellspring_subject_keys::SealedWith;
 use wellspring_types::{EventId, Position, limits};
 
 /// A chunk is closed when its events reach this size, in bytes.
@@ -62,6 +66,7 @@ pub(super) struct Intake {
     snapshot: Snapshot,
     key_of: KeyOf,
     settings: Settings,
+    sealer: ChunkSealer,
     /// The content before the chunk.
     chain: Chain,
     chunk: Chunk,
@@ -84,6 +89,25 @@ pub(super) struct Intake {
     pub(super) faults: Vec<SkippedLine>,
 }
 
+/// Seals the events of one chunk after another.
+pub(super) struct ChunkSealer {
+    pub(super) sealer: EventSealer,
+    /// None: it refuses to seal.
+    pub(super) host: Option<Arc<Host>>,
+}
+
+impl ChunkSealer {
+    /// The keys of a chunk, durable. On a thread that may block.
+    fn close(&mut self) -> Result<SealedWith, Box<Problem>> {
+        let Some(host) = &self.host else { return Ok(SealedWith::default()) };
+        let sealed = self.sealer.take_used(host);
+        if !sealed.are_durable() {
+            host.persist_keys_now()?;
+        }
+        Ok(sealed)
+    }
+}
+
 /// Lines that are no events of their own, and irregularities in those that are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LineCounts {
@@ -99,8 +123,9 @@ pub(super) struct LineCounts {
 
 impl Intake {
     /// Nothing read yet.
-    pub(super) fn new(log: Log, key_of: KeyOf, settings: Settings) -> Intake {
+    pub(super) fn new(log: Log, key_of: KeyOf, settings: Settings, sealer: ChunkSealer) -> Intake {
         Intake {
+            sealer,
             closed: Waypoint { lines: 0, chain: settings.start },
             orders: Vec::new(),
             chain: settings.start,
@@ -157,7 +182,7 @@ impl Intake {
         let start = self.chunk.content().byte_len();
         let before = self.chunk.savepoint();
         reader.folded = 0;
-        if let Err(problem) = self.chunk.read(reader, line, checked) {
+        if let Err(problem) = self.chunk.read(reader, line, checked, &mut self.sealer.sealer) {
             return self.bad_line(problem);
         }
         if reader.is_of_consumers {
@@ -329,6 +354,7 @@ impl Intake {
     }
 
     fn append(&mut self, key_absent_through: Position) -> Result<(), Box<Problem>> {
+        let sealed = self.sealer.close()?;
         let digest = self.chain.digest(self.chunk.content().bytes());
         let anchor = self.chain.anchor(|| self.opening[0]);
         let key = Some(RequestKey { key: self.key(anchor), digest });
@@ -341,7 +367,8 @@ impl Intake {
         let append = Append { events, key, ..Append::default() };
         let ids_absent_through = self.ids_absent_through.min(key_absent_through);
         self.ids_absent_through = Position::MAX;
-        let chunk = NewChunk { append, key_absent_through, ids_absent_through, lines, through };
+        let chunk =
+            NewChunk { append, key_absent_through, ids_absent_through, lines, through, sealed };
         self.orders.push(ChunkOrder::Stage(Box::new(chunk)));
         Ok(())
     }

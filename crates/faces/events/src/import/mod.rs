@@ -17,9 +17,10 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use super::sealing::{EventSealer, Repetition};
 use blocks::Blocks;
 use flights::{ChunkOrder, Flights, Progress};
-use intake::{Intake, Stop};
+use intake::{ChunkSealer, Intake, Stop};
 pub(super) use settings::PARAMS;
 use settings::Settings;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use wellspring_host::http::content::{content_type, expect_identity};
 use wellspring_host::http::idempotency::import_name;
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
+use wellspring_host::subjects::subject_of;
 use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::{self, Problem};
 
@@ -41,7 +43,10 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
     expect_identity(&request)?;
     let key_of = Box::new(import_name(&request));
     let flights = Flights::new(log.clone(), request.effects.clone(), settings.start);
-    let intake = Intake::new(log.clone(), key_of, settings);
+    // The same lines are known again by their bytes.
+    let sealer = EventSealer::repeating(&host, subject_of(&request)?, Repetition::IsEqual);
+    let sealer = ChunkSealer { sealer, host: Some(Arc::clone(&host)) };
+    let intake = Intake::new(log.clone(), key_of, settings, sealer);
     let (intake, flights, outcome) = Workers::read(&mut request, intake, flights).await?;
     let progress = &flights.progress;
     outcome.map_err(|problem| {

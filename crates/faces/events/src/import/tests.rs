@@ -3,9 +3,10 @@
 use super::super::disclosure::Disclosure;
 use super::super::event_json::RecordedTimes;
 use super::super::read::push_line;
+use super::super::sealing::EventSealer;
 use super::chain::{Chain, Scope};
 use super::flights::Flights;
-use super::intake::{Intake, Stop};
+use super::intake::{ChunkSealer, Intake, Stop};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use proptest::prelude::*;
@@ -68,8 +69,9 @@ impl Bench {
                 kept: KeptInLog::default(),
             };
             let key_of = Box::new(|name: &[u8; 16]| format!("{:x}", u128::from_be_bytes(*name)));
+            let sealer = ChunkSealer { sealer: EventSealer::refusing(), host: None };
             let mut flights = Flights::new(self.log.clone(), Effects::default(), settings.start);
-            let mut intake = Intake::new(self.log.clone(), key_of, settings);
+            let mut intake = Intake::new(self.log.clone(), key_of, settings, sealer);
             for block in lines[at..end].chunks((cuts.block / 64).max(1)) {
                 match intake.take(block.concat().as_bytes()) {
                     Ok(()) => flights.carry_out(std::mem::take(&mut intake.orders))?,
@@ -110,7 +112,7 @@ impl Bench {
         let mut all = Vec::new();
         while let Some(event) = events.next().unwrap() {
             let mut line = Vec::new();
-            push_line(&mut line, &event, Disclosure::Whole);
+            push_line(&mut line, &event, &Disclosure::default());
             let line = String::from_utf8(line).unwrap();
             all.push(format!("{{{}", line.split_once(',').unwrap().1));
         }

@@ -8,6 +8,7 @@
 use super::{ABOUT_A_LOG, LogHead, about, elsewhere, log_of, push_about};
 use crate::append::{AppendFacts, push_appended};
 use crate::event_json::{AppendBody, Style, read_append};
+use crate::sealing::EventSealer;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use wellspring_host::fast::{
@@ -19,9 +20,11 @@ use wellspring_host::http::work::{Cost, MAX_SHORT_BODY_BYTES, short_work};
 use wellspring_host::http::{Host, JSON};
 use wellspring_host::identity::Role;
 use wellspring_host::limits::Reads;
+use wellspring_host::subjects::{SUBJECT_HEADER, subject_of_header};
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Ack, AppendError, Appended, Completion, Log, RequestKey, Staged};
+use wellspring_subject_keys::SealedWith;
 use wellspring_types::AppendCondition;
 
 /// The form of the answer to an append, by index.
@@ -40,6 +43,8 @@ pub(super) struct AppendHead {
     log: LogHead,
     /// The value of `Idempotency-Key`.
     key: Option<Box<[u8]>>,
+    /// The value of `Wellspring-Subject`.
+    subject: Option<Box<[u8]>>,
 }
 
 /// An append at the log.
@@ -47,6 +52,8 @@ pub(super) struct StagedAppend {
     log: Log,
     facts: AppendFacts,
     outcome: Arc<OnceLock<Result<Appended, AppendError>>>,
+    /// The keys of its subjects, until then.
+    _sealed: SealedWith,
 }
 
 impl AppendPath {
@@ -64,9 +71,13 @@ impl AppendPath {
         let host = self.host.as_ref()?;
         let log = head.log.log(host)?;
         let kept = host.kept.in_log(&head.log.name);
-        let read = read_append(asked.content, Style::Native, kept);
+        let subject = subject_of_header(head.subject.as_deref()).ok()?;
+        let mut sealer = EventSealer::new(host, subject, asked.content);
+        let read = read_append(asked.content, Style::Native, kept, &mut sealer);
         let AppendBody { mut append, fence, settles: None } = read.ok()? else { return None };
-        if append.ack != Ack::Durable {
+        let sealed = sealer.into_used();
+        // A new key takes a barrier of its own.
+        if append.ack != Ack::Durable || !sealed.are_durable() {
             return None;
         }
         let terms = append.condition.as_ref().map(AppendCondition::term_count);
@@ -76,7 +87,7 @@ impl AppendPath {
         append.fence = fence.map(|proof| log.leases().fence(proof));
         if let Some(key) = &head.key {
             let key = name_of_key(asked.caller?.holder(), key, KeyUse::Request).ok()?;
-            append.key = Some(RequestKey { key, digest: digest(asked.content) });
+            append.key = Some(RequestKey { key, digest: sealed.digest(digest(asked.content)) });
         }
         let reads = match terms.map(|_| asked.payer.reads()) {
             Some(Err(refused)) => return Some(Err(about(&log, refused))),
@@ -92,7 +103,7 @@ impl AppendPath {
         if staged != Staged::Answered && !self.staged.iter().any(|known| known.is_same(&log)) {
             self.staged.push(log.clone());
         }
-        Some(Ok(StagedAppend { log, facts, outcome }))
+        Some(Ok(StagedAppend { log, facts, outcome, _sealed: sealed }))
     }
 }
 
@@ -157,7 +168,8 @@ impl FastPath for AppendPath {
         let log = LogHead::of(log_of(head.target, "/append"), head);
         let key = head.headers.get("idempotency-key").map(Box::from);
         let log = log.filter(|_| is_json("content-type") && is_json("accept"));
-        Ok(log.map(|log| AppendHead { log, key }))
+        let subject = head.headers.get(SUBJECT_HEADER).map(Box::from);
+        Ok(log.map(|log| AppendHead { log, key, subject }))
     }
 
     fn compares_history(&self) -> bool {

@@ -120,7 +120,10 @@ impl ReadPath {
         }
         let read = reads.timed(|| {
             let query = CompiledQuery::shared(&std::mem::take(&mut wanted.query));
-            let (times, disclosure) = (PositionsOfTimes::default(), Disclosure::Whole);
+            let may_see =
+                asked.caller.is_some_and(|caller| caller.sees_personal(Some(&head.log.name)));
+            let disclosure = Disclosure::by(host.subject_keys.clone().filter(|_| may_see));
+            let times = PositionsOfTimes::default();
             let at = (&snapshot, position);
             let reading = ReadTask::new(host, at, query, wanted, times, format, disclosure);
             whole(reading, short_work(&host.clock))

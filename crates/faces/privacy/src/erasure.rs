@@ -1,0 +1,102 @@
+//! An erasure, as the facts tell it.
+
+use crate::facts::{self, Begun, Completed, ErasedInLog, Requested};
+use std::collections::BTreeMap;
+use wellspring_host::hex;
+use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
+use wellspring_subject_keys::KeyId;
+use wellspring_types::Query;
+
+/// An erasure of one or more data subjects.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Erasure {
+    pub(crate) subjects: Vec<String>,
+    pub(crate) by: Option<String>,
+    pub(crate) requested_at_us: u64,
+    pub(crate) erases_at_us: u64,
+    pub(crate) stage: ErasureStage,
+    /// The ids of its keys, once they are being destroyed.
+    pub(crate) keys: Vec<KeyId>,
+    pub(crate) completed_at_us: Option<u64>,
+    /// Where its subjects had events.
+    pub(crate) logs: Vec<ErasedInLog>,
+}
+
+/// How far an erasure is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ErasureStage {
+    /// It can still be cancelled.
+    #[default]
+    Waiting,
+    Cancelled,
+    /// Its keys are being destroyed.
+    Begun,
+    Complete,
+}
+
+impl ErasureStage {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            ErasureStage::Waiting => "waiting",
+            ErasureStage::Cancelled => "cancelled",
+            ErasureStage::Begun => "begun",
+            ErasureStage::Complete => "complete",
+        }
+    }
+}
+
+impl Erasure {
+    /// Folds a fact about it. Nonsense is ignored: only the server writes that log.
+    fn apply(&mut self, event: &RecordView<'_>) {
+        let data = event.data();
+        match event.event_type() {
+            facts::REQUESTED => {
+                let Ok(requested) = serde_json::from_slice::<Requested>(data) else { return };
+                self.subjects.extend(requested.subjects);
+                self.by = requested.by;
+                self.erases_at_us = requested.erases_at_us;
+                self.requested_at_us = event.recorded_at_us();
+            }
+            facts::CANCELLED => self.stage = ErasureStage::Cancelled,
+            facts::BEGUN => {
+                let Ok(Begun { keys }) = serde_json::from_slice(data) else { return };
+                self.keys.extend(keys.iter().filter_map(|key| hex::read(key)).map(KeyId));
+                self.stage = ErasureStage::Begun;
+            }
+            facts::COMPLETED => {
+                let Ok(Completed { logs }) = serde_json::from_slice(data) else { return };
+                self.logs = logs;
+                self.completed_at_us = Some(event.recorded_at_us());
+                self.stage = ErasureStage::Complete;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether something is still to be done.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.stage, ErasureStage::Waiting | ErasureStage::Begun)
+    }
+}
+
+/// The erasures of the log `system` by id: all, or one.
+///
+/// # Errors
+/// That log cannot be read.
+pub(crate) fn read(
+    system: &Log,
+    only: Option<&str>,
+) -> Result<BTreeMap<String, Erasure>, ReadError> {
+    let snapshot = system.snapshot();
+    let tag = only.map(facts::tag);
+    let query = Query::item(&facts::ALL, &tag.iter().map(String::as_str).collect::<Vec<_>>());
+    let options = ReadOptions { after: Some(snapshot.first() - 1), ..ReadOptions::default() };
+    let mut events = snapshot.read(&query, options);
+    let mut erasures: BTreeMap<String, Erasure> = BTreeMap::new();
+    while let Some(event) = events.next()? {
+        if let Some(id) = event.tags().find_map(|tag| tag.strip_prefix("erasure:")) {
+            erasures.entry(id.to_owned()).or_default().apply(&event);
+        }
+    }
+    Ok(erasures)
+}

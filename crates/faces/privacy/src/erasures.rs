@@ -1,0 +1,230 @@
+//! Requests about erasures.
+
+use crate::carry_out::{Cancellation, Eraser};
+use crate::erasure::{self, Erasure, ErasureStage};
+use crate::facts::ErasedInLog;
+use crate::problems::{ERASURE_BEGUN, SUBJECT_UNKNOWN};
+use crate::subject::{SUBJECT_TAG, time};
+use serde::Serialize;
+use std::sync::Arc;
+use wellspring_host::hex;
+use wellspring_host::http::content::expect_json;
+use wellspring_host::http::contract::Segment;
+use wellspring_host::http::work::elsewhere;
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::random;
+use wellspring_host::wire::json::{Cursor, ReadResult, document, missing, once, rule, unknown};
+use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_subject_keys::KeyState;
+
+/// Most subjects of one erasure.
+pub(crate) const MAX_SUBJECTS: usize = 10_000;
+const MAX_BODY_BYTES: usize = 2 << 20;
+const MAX_GRACE_S: u64 = 366 * 86_400;
+
+pub(crate) static CONFIRM: Param<Text> = Param::text(
+    "confirm",
+    "The data subject again, as confirmation: nothing brings its data back.",
+);
+pub(crate) static GRACE_S: Param<IntegerOr> = Param::integer(
+    "grace_s",
+    "How long the erasure can be cancelled, in seconds; nothing shows the data meanwhile.",
+    0..=MAX_GRACE_S,
+)
+.or(0);
+pub(crate) static ERASURE: Segment<String> = Segment {
+    name: "erasure",
+    what: "Id of the erasure.",
+    values: Values::Matching("^[0-9a-f]{16}$"),
+    read: |text| {
+        let is_id = text.len() == 16 && hex::read::<8>(text).is_some();
+        let no_id = || problem::NOT_FOUND.because(format!("{text:?} is no id of an erasure"));
+        is_id.then(|| text.to_owned()).ok_or_else(no_id)
+    },
+};
+
+/// An erasure.
+#[derive(Serialize)]
+struct ErasureDocument<'a> {
+    erasure: &'a str,
+    state: &'static str,
+    subjects: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    requested_at: String,
+    erases_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<String>,
+    /// Ids of the keys that were destroyed; each commits to its key.
+    keys: Vec<String>,
+    logs: &'a [ErasedInLog],
+}
+
+/// Several.
+#[derive(Serialize)]
+struct ErasuresDocument<'a> {
+    erasures: Vec<ErasureDocument<'a>>,
+}
+
+impl<'a> ErasureDocument<'a> {
+    fn of(id: &'a str, erasure: &'a Erasure) -> ErasureDocument<'a> {
+        let digits = |key: &wellspring_subject_keys::KeyId| {
+            let mut digits = String::with_capacity(64);
+            hex::push(&mut digits, &key.0);
+            digits
+        };
+        ErasureDocument {
+            erasure: id,
+            state: erasure.stage.word(),
+            subjects: &erasure.subjects,
+            by: erasure.by.as_deref(),
+            requested_at: time(erasure.requested_at_us),
+            erases_at: time(erasure.erases_at_us),
+            completed_at: erasure.completed_at_us.map(time),
+            keys: erasure.keys.iter().map(digits).collect(),
+            logs: &erasure.logs,
+        }
+    }
+}
+
+/// `DELETE /v1/subjects/{subject}`.
+pub(crate) async fn erase_one(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
+    let subject = request.segment(&SUBJECT_TAG)?;
+    if request.query(&CONFIRM)? != Some(&*subject) {
+        let detail = format!(
+            "this erases everything that is sealed for {subject}, in backups too; add \
+             ?confirm={subject} to confirm"
+        );
+        return Err(problem::INVALID.because(detail).field("confirm"));
+    }
+    let grace_s = request.query(&GRACE_S)?;
+    erase(eraser, &request, vec![subject], grace_s).await
+}
+
+/// `POST /v1/erasures`.
+pub(crate) async fn erase_many(eraser: Arc<Eraser>, mut request: Box<Request>) -> Answer {
+    expect_json(&request)?;
+    let body = request.body.read(MAX_BODY_BYTES).await?;
+    let read = document(&body, read_request);
+    let (subjects, grace_s) = read.map_err(|fault| of_fault(&fault, &body))?;
+    erase(eraser, &request, subjects, grace_s).await
+}
+
+fn read_request(cursor: &mut Cursor<'_>) -> ReadResult<(Vec<String>, u64)> {
+    let start = cursor.at();
+    let (mut subjects, mut grace_s) = (None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "subjects" => once(&mut subjects, at, read_subjects(value)?),
+            "grace_s" => match value.u64()? {
+                seconds @ ..=MAX_GRACE_S => once(&mut grace_s, at, seconds),
+                _ => rule(at, format!("must be at most {MAX_GRACE_S}")),
+            },
+            _ => unknown(at, "subjects, grace_s"),
+        }
+    })?;
+    match subjects {
+        Some(subjects) => Ok((subjects, grace_s.unwrap_or(0))),
+        None => missing("subjects", start),
+    }
+}
+
+fn read_subjects(value: &mut Cursor<'_>) -> ReadResult<Vec<String>> {
+    let at = value.at();
+    let mut subjects: Vec<String> = Vec::new();
+    value.array(|number, value| {
+        if number == MAX_SUBJECTS {
+            return rule(value.at(), format!("is one of more than {MAX_SUBJECTS}"));
+        }
+        subjects.push(value.string()?.into_owned());
+        Ok(())
+    })?;
+    subjects.sort_unstable();
+    subjects.dedup();
+    if subjects.is_empty() { rule(at, "must name at least one data subject") } else { Ok(subjects) }
+}
+
+async fn erase(
+    eraser: Arc<Eraser>,
+    request: &Request,
+    mut subjects: Vec<String>,
+    grace_s: u64,
+) -> Answer {
+    let keys = eraser.keys()?;
+    let has_key = |subject: &String| {
+        matches!(keys.state_of(subject), Some((_, KeyState::Live | KeyState::Withdrawn { .. })))
+    };
+    if let Some(unknown) = subjects.iter().find(|subject| keys.state_of(subject).is_none()) {
+        let detail = format!("nothing is sealed for {unknown}; nothing was done");
+        return Err(SUBJECT_UNKNOWN.because(detail).field("subject"));
+    }
+    subjects.retain(has_key);
+    let id = random::bytes::<8>().map_err(|error| problem::IO.because(error.to_string()))?;
+    let mut digits = String::new();
+    hex::push(&mut digits, &id);
+    let now_us = eraser.host.wall_us();
+    let erasure = Erasure {
+        subjects,
+        by: request.principal.name().map(str::to_owned),
+        requested_at_us: now_us,
+        erases_at_us: now_us.saturating_add(grace_s * 1_000_000),
+        ..Erasure::default()
+    };
+    let (doing, named, effects) = (Arc::clone(&eraser), digits.clone(), request.effects.clone());
+    elsewhere(move || doing.request(&named, erasure, &effects)).await??;
+    let mut response = answer(eraser, digits).await?;
+    response.status = 202;
+    Ok(response)
+}
+
+/// The document of an erasure.
+async fn answer(eraser: Arc<Eraser>, id: String) -> Answer {
+    let system = eraser.system()?;
+    let head = system.head();
+    let named = id.clone();
+    let mut found = elsewhere(move || erasure::read(&system, Some(&named))).await??;
+    let Some(erasure) = found.remove(&id) else {
+        return Err(problem::NOT_FOUND.because(format!("there is no erasure {id}")));
+    };
+    Ok(Response::of(200, &ErasureDocument::of(&id, &erasure)).at(head))
+}
+
+/// `GET /v1/erasures/{erasure}`.
+pub(crate) async fn get(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
+    let id = request.segment(&ERASURE)?;
+    answer(eraser, id).await
+}
+
+/// `GET /v1/erasures`.
+pub(crate) async fn list(eraser: Arc<Eraser>, _request: Box<Request>) -> Answer {
+    let open = eraser.open_ones();
+    let erasures = open.iter().map(|(id, erasure)| ErasureDocument::of(id, erasure)).collect();
+    Ok(Response::of(200, &ErasuresDocument { erasures }))
+}
+
+/// `POST /v1/erasures/{erasure}/cancel`.
+pub(crate) async fn cancel(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
+    let id = request.segment(&ERASURE)?;
+    let (doing, named, effects) = (Arc::clone(&eraser), id.clone(), request.effects.clone());
+    let cancelled = elsewhere(move || doing.cancel(&named, &effects)).await??;
+    let response = answer(Arc::clone(&eraser), id.clone()).await?;
+    match cancelled {
+        Cancellation::Done => Ok(response),
+        Cancellation::TooLate => {
+            let system = eraser.system()?;
+            let named = id.clone();
+            let found = elsewhere(move || erasure::read(&system, Some(&named))).await??;
+            match found.get(&id).map(|erasure| erasure.stage) {
+                Some(ErasureStage::Cancelled) => Ok(response),
+                stage => Err(too_late(&id, stage)),
+            }
+        }
+    }
+}
+
+fn too_late(id: &str, stage: Option<ErasureStage>) -> Box<Problem> {
+    let state = stage.unwrap_or_default().word();
+    ERASURE_BEGUN.because(format!("the erasure {id} is {state}; it cannot be cancelled"))
+}

@@ -1,0 +1,118 @@
+//! The facts about erasures: events of the log `system`, each with the tag `erasure:ID`, and one in
+//! each log that had sealed events of an erased subject, under the subject's tag, so that whoever
+//! follows the log learns of it in order.
+//!
+//! ```text
+//! ErasureRequested {"erasure","subjects":[…],"erases_at_us","by"}
+//! ErasureCancelled {"erasure"}
+//! ErasureBegun     {"erasure","keys":[…]}        from here on it always ends
+//! ErasureCompleted {"erasure","logs":[…]}
+//! SubjectErased    {"erasure","subject"}         in the subject's logs
+//! ```
+
+use serde::{Deserialize, Serialize};
+use wellspring_host::kept_types::KeptEvents;
+use wellspring_log::EncodedEvents;
+use wellspring_types::Event;
+
+pub(crate) const REQUESTED: &str = "ErasureRequested";
+pub(crate) const CANCELLED: &str = "ErasureCancelled";
+pub(crate) const BEGUN: &str = "ErasureBegun";
+pub(crate) const COMPLETED: &str = "ErasureCompleted";
+pub(crate) const SUBJECT_ERASED: &str = "SubjectErased";
+/// All of them in the log `system`.
+pub(crate) const ALL: [&str; 4] = [REQUESTED, CANCELLED, BEGUN, COMPLETED];
+/// Subjects or keys of one event.
+const CHUNK: usize = 1_000;
+
+/// What clients may not append to any log.
+pub(crate) static KEPT: KeptEvents = KeptEvents {
+    log: None,
+    types: &[SUBJECT_ERASED],
+    prefix: SUBJECT_ERASED,
+    advice: "says that a data subject was erased; DELETE /v1/subjects/{subject} does that",
+};
+
+/// The content of `ErasureRequested`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Requested {
+    pub(crate) subjects: Vec<String>,
+    pub(crate) erases_at_us: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
+}
+
+/// The content of `ErasureBegun`: ids of keys, in hexadecimal digits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    pub(crate) keys: Vec<String>,
+}
+
+/// The content of `ErasureCompleted`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Completed {
+    pub(crate) logs: Vec<ErasedInLog>,
+}
+
+/// A log in which subjects of an erasure had events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ErasedInLog {
+    pub(crate) log: String,
+    /// How many of them.
+    pub(crate) subjects: u64,
+}
+
+/// The tag of an erasure's facts.
+pub(crate) fn tag(erasure: &str) -> String {
+    format!("erasure:{erasure}")
+}
+
+fn push<T: Serialize>(events: &mut EncodedEvents, event_type: &str, tag: &str, content: &T) {
+    let data = serde_json::to_string(content).expect("texts and numbers");
+    let event = Event::json(event_type, &[tag], &data);
+    events.push(&event.as_ref()).expect("a fact is within the limits");
+}
+
+/// The facts that an erasure was requested.
+pub(crate) fn requested(erasure: &str, request: &Requested) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    for subjects in request.subjects.chunks(CHUNK) {
+        let (by, subjects) = (request.by.clone(), subjects.to_vec());
+        let part = Requested { subjects, by, erases_at_us: request.erases_at_us };
+        push(&mut events, REQUESTED, &tag(erasure), &part);
+    }
+    events
+}
+
+/// The facts that keys are being destroyed.
+pub(crate) fn begun(erasure: &str, keys: &[String]) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    for keys in keys.chunks(CHUNK) {
+        push(&mut events, BEGUN, &tag(erasure), &Begun { keys: keys.to_vec() });
+    }
+    events
+}
+
+/// The fact that an erasure was cancelled.
+pub(crate) fn cancelled(erasure: &str) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    push(&mut events, CANCELLED, &tag(erasure), &serde_json::json!({}));
+    events
+}
+
+/// The fact that an erasure is complete.
+pub(crate) fn completed(erasure: &str, logs: Vec<ErasedInLog>) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    push(&mut events, COMPLETED, &tag(erasure), &Completed { logs });
+    events
+}
+
+/// The facts for a log with events of these subjects.
+pub(crate) fn subjects_erased(erasure: &str, subjects: &[&str]) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    for subject in subjects {
+        let content = serde_json::json!({ "erasure": erasure, "subject": subject });
+        push(&mut events, SUBJECT_ERASED, subject, &content);
+    }
+    events
+}

@@ -1,0 +1,115 @@
+//! `GET /v1/subjects/{subject}`: what is stored about a data subject.
+
+use crate::carry_out::Eraser;
+use crate::facts::SUBJECT_ERASED;
+use serde::Serialize;
+use std::sync::Arc;
+use wellspring_host::clock::push_rfc3339;
+use wellspring_host::http::contract::Segment;
+use wellspring_host::http::work::Job;
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::wire::param::Values;
+use wellspring_log::{Log, ReadError, ReadOptions, Work};
+use wellspring_subject_keys::{KeyState, MAX_SUBJECT_BYTES};
+use wellspring_types::valid::check_text;
+use wellspring_types::{Invalid, Position, Query};
+
+pub(crate) static SUBJECT_TAG: Segment<String> = Segment {
+    name: "subject",
+    what: "The data subject: a tag such as student:8f14e45f.",
+    values: Values::Text(None),
+    read: |text| {
+        check_text(text, MAX_SUBJECT_BYTES)
+            .map_err(|reason| Invalid { field: "subject".into(), reason })?;
+        Ok(text.to_owned())
+    },
+};
+
+/// What is stored about a data subject.
+#[derive(Serialize)]
+struct SubjectDocument<'a> {
+    subject: &'a str,
+    /// `live`, `withdrawn`, `erased`, or `unknown`: it never had a key.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erases_at: Option<String>,
+    /// Until when nothing is stored about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    logs: Vec<SubjectInLog>,
+}
+
+/// Its events in one log.
+#[derive(Serialize)]
+struct SubjectInLog {
+    log: String,
+    events: u64,
+    /// With a part that is sealed for it.
+    sealed: u64,
+    /// With its tag alone: they stay as they are when it is erased.
+    clear: u64,
+    first: Position,
+    last: Position,
+}
+
+/// A time as answers have it.
+pub(crate) fn time(us: u64) -> String {
+    let mut text = Vec::with_capacity(27);
+    push_rfc3339(&mut text, us);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// `GET /v1/subjects/{subject}`.
+pub(crate) async fn get(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
+    let subject = request.segment(&SUBJECT_TAG)?;
+    let (state, erases_at, until) = match eraser.keys()?.state_of(&subject) {
+        None => ("unknown", None, None),
+        Some((_, KeyState::Live)) => ("live", None, None),
+        Some((_, KeyState::Withdrawn { erases_at_us })) => {
+            ("withdrawn", Some(time(erases_at_us)), None)
+        }
+        Some((_, KeyState::Erased { fence_until_us })) => {
+            ("erased", None, Some(time(fence_until_us)))
+        }
+    };
+    let all = eraser.host.node.all().into_iter().filter(|(name, _)| name != SYSTEM_LOG);
+    let (all, named): (Vec<_>, String) = (all.collect(), subject.clone());
+    let mut job = Job::begin(&eraser.host, &request.payer)?;
+    let counted = job.long(move |mut work| {
+        let in_logs = all.into_iter().map(|(name, log)| count(name, &log, &named, &mut work));
+        in_logs.collect::<Result<Vec<_>, ReadError>>()
+    });
+    let logs = counted.await??.into_iter().flatten().collect();
+    let subject = &subject;
+    Ok(Response::of(200, &SubjectDocument { subject, state, erases_at, until, logs }))
+}
+
+fn count(
+    name: String,
+    log: &Log,
+    subject: &str,
+    work: &mut Work,
+) -> Result<Option<SubjectInLog>, ReadError> {
+    let snapshot = log.snapshot();
+    let options = ReadOptions { after: Some(snapshot.first() - 1), ..ReadOptions::default() };
+    let mut events = snapshot.read(&Query::item(&[], &[subject]), options);
+    events.bound(std::mem::take(work));
+    let mut counted = SubjectInLog { log: name, events: 0, sealed: 0, clear: 0, first: 0, last: 0 };
+    while let Some(event) = events.next()? {
+        if event.event_type() == SUBJECT_ERASED {
+            continue;
+        }
+        let number = event.tags().position(|tag| tag == subject);
+        let is_sealed = event.sealed_parts().any(|part| Some(usize::from(part.tag)) == number);
+        counted.events += 1;
+        counted.sealed += u64::from(is_sealed);
+        counted.clear += u64::from(!is_sealed);
+        counted.last = event.position();
+        if counted.first == 0 {
+            counted.first = counted.last;
+        }
+    }
+    *work = events.work().clone();
+    Ok((counted.events > 0).then_some(counted))
+}
