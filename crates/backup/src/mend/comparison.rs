@@ -40,14 +40,14 @@ pub fn segment_needs(
     dir: &Path,
 ) -> BackupResult<BTreeMap<Position, SegmentNeed>> {
     check_same_history(log, dir)?;
-    for base in segment_bases(dir)? {
+    let first = first_of(dir)?;
+    for base in segment_bases(dir, first)? {
         let is_known = log.segments.iter().any(|segment| segment.base == base);
         if (log.first()..=log.head).contains(&base) && !is_known {
             return Err(different_events(&dir.join(segment_name(base)), base));
         }
     }
     let mut needs = BTreeMap::new();
-    let first = first_of(dir)?;
     for segment in log.segments.iter().filter(|segment| segment.base >= first) {
         if let Some(need) = need_of(store, log, segment, dir)? {
             needs.insert(segment.base, need);

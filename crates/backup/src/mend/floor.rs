@@ -1,27 +1,13 @@
 //! Writes the floor of a log again that lost it: the history is that of a backup, and the log
 //! begins with its first segment, however much was removed since.
 
+use super::segment_bases;
 use crate::fault::{BackupError, BackupResult};
 use crate::manifest::LogBackup;
 use crate::new_history::of_opening;
-use std::fs;
 use std::path::Path;
-use wellspring_format::segment::parse_segment_name;
 use wellspring_log::storage::DiskStorage;
 use wellspring_log::{Floor, OpenError, inspect};
-use wellspring_types::Position;
-
-/// The base of the first segment in a folder; `None` without any.
-fn first_base(dir: &Path) -> BackupResult<Option<Position>> {
-    let reading = || BackupError::io(format!("reading {}", dir.display()));
-    let mut first = None;
-    for entry in fs::read_dir(dir).map_err(reading())? {
-        let name = entry.map_err(reading())?.file_name();
-        let base = name.to_str().and_then(parse_segment_name);
-        first = first.into_iter().chain(base).min();
-    }
-    Ok(first)
-}
 
 /// Whether the log in a folder may have lost its floor, or it is damaged. A log that has lost its
 /// first segment looks the same, unless an index tells its history.
@@ -30,7 +16,7 @@ fn first_base(dir: &Path) -> BackupResult<Option<Position>> {
 /// A file cannot be read.
 pub fn lacks_floor(dir: &Path) -> BackupResult<bool> {
     match Floor::of_folder(dir) {
-        Ok(None) if first_base(dir)?.is_some_and(|base| base > 1) => {
+        Ok(None) if segment_bases(dir, 1)?.first().is_some_and(|&base| base > 1) => {
             let history = inspect::history(dir).map_err(|error| of_opening(dir, error))?;
             Ok(history.is_none())
         }
@@ -48,7 +34,7 @@ pub fn lacks_floor(dir: &Path) -> BackupResult<bool> {
 /// a file cannot be read or written.
 pub fn mend_floor(log: &LogBackup, dir: &Path) -> BackupResult<()> {
     let unfit = |what: &str| BackupError::Unfit(format!("the log {} {what}", log.name));
-    let first = first_base(dir)?.ok_or_else(|| unfit("has no segments"))?;
+    let first = *segment_bases(dir, 1)?.first().ok_or_else(|| unfit("has no segments"))?;
     if log.removed_until_us.is_none() || first < log.first() {
         let what = "has lost the file floor, and the backup does not have it: name one that was \
                     taken since its beginning was removed (--backup), or restore it";

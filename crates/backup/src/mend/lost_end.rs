@@ -1,7 +1,7 @@
 //! Whether a mended log still has the events that were recorded after the backup.
 
 use super::comparison::{SegmentNeed, holds_another};
-use super::segment_bases;
+use super::{first_of, segment_bases};
 use crate::fault::{BackupError, BackupResult};
 use crate::manifest::{LogBackup, SegmentBackup};
 use crate::store::Store;
@@ -39,8 +39,9 @@ pub fn later_events(
     needs: &BTreeMap<Position, SegmentNeed>,
     lost_end: Option<&LostEnd>,
 ) -> BackupResult<LaterEvents> {
-    let last = segment_bases(dir)?.last().copied().max(needs.keys().last().copied());
-    let Some((base, need)) = last.and_then(|last| needs.get_key_value(&last)) else {
+    let bases = segment_bases(dir, first_of(dir)?)?;
+    let last = bases.last().max(needs.keys().last());
+    let Some((base, need)) = last.and_then(|last| needs.get_key_value(last)) else {
         return Ok(LaterEvents::Kept);
     };
     let segment = log.segments.iter().find(|segment| segment.base == *base);

@@ -147,9 +147,8 @@ fn first_of(dir: &Path) -> BackupResult<Position> {
     Ok(floor.map_or(1, |floor| floor.first))
 }
 
-/// The bases of the segments of the log in a folder, in order.
-fn segment_bases(dir: &Path) -> BackupResult<Vec<Position>> {
-    let first = first_of(dir)?;
+/// The bases of the segments in a folder that do not begin before `first`, in order.
+fn segment_bases(dir: &Path, first: Position) -> BackupResult<Vec<Position>> {
     let reading = || BackupError::io(format!("reading {}", dir.display()));
     let mut bases = Vec::new();
     for entry in fs::read_dir(dir).map_err(reading())? {

@@ -35,17 +35,18 @@ pub struct ShortenedLog {
 /// # Errors
 /// [`BackupError::Unfit`] if no event precedes the damage; [`BackupError::Io`].
 pub fn shorten(dir: &Path) -> BackupResult<Option<ShortenedLog>> {
-    let bases = segment_bases(dir)?;
-    let mut expected = first_of(dir)?;
+    let first = first_of(dir)?;
+    let bases = segment_bases(dir, first)?;
+    let mut expected = first;
     for (i, &base) in bases.iter().enumerate() {
         if base != expected {
-            return cut(dir, &bases[i..], expected, CutPoint::Before).map(Some);
+            return cut(dir, first, &bases[i..], expected, CutPoint::Before).map(Some);
         }
         let is_last = i + 1 == bases.len();
         match inspect::scan_file(dir, &segment_name(base)) {
             Ok(found) if is_last || found.tail == Tail::Clean => expected = found.next,
             Ok(_) | Err(OpenError::Corrupt(_)) => {
-                return cut(dir, &bases[i..], expected, CutPoint::Within).map(Some);
+                return cut(dir, first, &bases[i..], expected, CutPoint::Within).map(Some);
             }
             Err(error) => return Err(of_opening(dir, error)),
         }
@@ -61,22 +62,24 @@ enum CutPoint {
     Within,
 }
 
-/// Renames segments: all of these, or all after the first, which keeps its intact batches.
+/// Renames segments of the log that begins at `first`: all of these, or all after the first of
+/// them, which keeps its intact batches.
 fn cut(
     dir: &Path,
+    first: Position,
     bases: &[Position],
     expected: Position,
     cut: CutPoint,
 ) -> BackupResult<ShortenedLog> {
     let path = |base: Position| dir.join(segment_name(base));
-    let first = path(bases[0]);
-    let shortened = first.with_extension("seg.tmp");
+    let damaged = path(bases[0]);
+    let shortened = damaged.with_extension("seg.tmp");
     let intact = match cut {
         CutPoint::Before => None,
-        CutPoint::Within => copy_intact(&first, &shortened, bases[0])?,
+        CutPoint::Within => copy_intact(&damaged, &shortened, bases[0])?,
     };
     let next = intact.unwrap_or(expected);
-    if next == first_of(dir)? {
+    if next == first {
         let _ = fs::remove_file(&shortened);
         let what =
             format!("no event of {} comes before the damage: restore a backup", dir.display());
@@ -92,10 +95,10 @@ fn cut(
             kept_as.push(kept);
         }
         if intact.is_some() {
-            kept_as.extend(replace(dir, &first, &shortened)?);
+            kept_as.extend(replace(dir, &damaged, &shortened)?);
         } else {
-            let kept = free_name(&first);
-            fs::rename(&first, &kept)?;
+            let kept = free_name(&damaged);
+            fs::rename(&damaged, &kept)?;
             kept_as.push(kept);
         }
         File::open(dir)?.sync_all()
