@@ -99,10 +99,8 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let head = snapshot.head();
     let times = PositionsOfTimes::find(&mut job, &snapshot, wanted.times).await?;
     let after = times.after(wanted.after).unwrap_or(0);
-    if after + 1 < snapshot.first() {
-        // Before the stream begins: in it, the client could not tell.
-        return Err(ReadError::Trimmed { first: snapshot.first() }.into());
-    }
+    // Before the stream begins: in it, the client could not tell.
+    snapshot.require_after(after)?;
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
     let recheck = request.body.recheck().cloned();

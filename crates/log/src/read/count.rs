@@ -112,7 +112,10 @@ impl Snapshot {
     }
 
     /// Checks that nothing after a position was cut off.
-    fn require_after(&self, after: Position) -> Result<(), ReadError> {
+    ///
+    /// # Errors
+    /// [`ReadError::Trimmed`].
+    pub fn require_after(&self, after: Position) -> Result<(), ReadError> {
         PositionRange { low: after, high: self.head() }.require(self.runs())
     }
 
