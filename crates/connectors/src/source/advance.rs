@@ -4,7 +4,7 @@
 use super::origin::{Origin, SOURCE_ADVANCED};
 use crate::fault::Fault;
 use serde::{Deserialize, Serialize};
-use wellspring_log::{EncodedEvents, Log, Order, ReadError, ReadOptions, TermCount, Work};
+use wellspring_log::{EncodedEvents, Log, Order, ReadError, TermCount, Work};
 use wellspring_types::{AppendCondition, DataKind, EventRef, Position, Query};
 
 /// Records that everything up to an offset of a partition is in the log or the reject log. Appended
@@ -97,10 +97,9 @@ impl StoredAdvance {
     }
 
     fn newest(log: &Log, query: &Query) -> Result<StoredAdvance, Fault> {
-        let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
         let snapshot = log.snapshot();
         // Nothing is removed before a cursor that a source needs: `oldest_cursor`.
-        let mut events = snapshot.read(query, options).only_after(snapshot.first() - 1);
+        let mut events = snapshot.read_kept(query, Order::Descending);
         let mut found = StoredAdvance::default();
         while let Some(event) = events.next()? {
             if found.position == 0 {
@@ -129,9 +128,7 @@ pub fn oldest_cursor(log: &Log, source: &str) -> Result<Option<Position>, ReadEr
         snapshot.tags("source:", None, usize::MAX, &mut Work::unbounded())?
     {
         let query = Query::item(&[SOURCE_ADVANCED], &[&term, &format!("connector:{source}")]);
-        let order = Order::Descending;
-        let options = ReadOptions { order, limit: Some(1), ..ReadOptions::default() };
-        let mut events = snapshot.read(&query, options).only_after(snapshot.first() - 1);
+        let mut events = snapshot.read_kept(&query, Order::Descending);
         let newest = events.next()?.map(|event| event.position());
         oldest = oldest.into_iter().chain(newest).min();
     }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use wellspring_kafka::Record;
-use wellspring_log::{Append, EncodedEvents, Log, Order, ReadOptions};
+use wellspring_log::{Append, EncodedEvents, Log, Order};
 use wellspring_types::limits::{MAX_DATA_BYTES, MAX_EVENTS};
 use wellspring_types::{DataKind, EventRef, Position};
 
@@ -75,9 +75,8 @@ impl RejectStore {
         cursor: i64,
     ) -> Result<(), Fault> {
         let query = origin.partition_query(RECORD_REJECTED, partition);
-        let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
         let snapshot = self.log.snapshot();
-        let mut events = snapshot.read(&query, options).only_after(snapshot.first() - 1);
+        let mut events = snapshot.read_kept(&query, Order::Descending);
         let mut found = StoredRejects::default();
         while let Some(event) = events.next()? {
             if found.position == 0 {

@@ -21,7 +21,7 @@ fn reject(offset: i64, value: &[u8]) -> Reject {
 
 fn stored(log: &Log) -> Vec<Value> {
     let mut events =
-        log.snapshot().read(&Query::item(&[RECORD_REJECTED], &[]), ReadOptions::default());
+        log.snapshot().read_kept(&Query::item(&[RECORD_REJECTED], &[]), Order::Ascending);
     let mut found = Vec::new();
     while let Some(event) = events.next().unwrap() {
         found.push(serde_json::from_slice(event.data()).unwrap());

@@ -1,9 +1,10 @@
 //! How much of a log's beginning may go, and what still needs it.
 
 use super::Node;
+use super::views::first_match;
 use serde::Serialize;
 use std::sync::PoisonError;
-use wellspring_log::{Log, Order, ReadError, ReadOptions, Work};
+use wellspring_log::{Log, ReadError, Work};
 use wellspring_types::{Position, Query};
 
 /// How much of a log's beginning is to go: what all of these allow.
@@ -100,17 +101,10 @@ impl Node {
             let attached = changes.views.iter();
             attached.map(|attached| (attached.view.name(), attached.view.query())).collect()
         };
-        let snapshot = log.snapshot();
+        let before = log.snapshot().up_to(first - 1);
         let mut found = Vec::new();
         for (name, query) in views {
-            let options = ReadOptions {
-                after: Some(snapshot.first() - 1),
-                order: Order::Ascending,
-                limit: Some(1),
-            };
-            let mut events = snapshot.up_to(first - 1).read(&query, options);
-            if let Some(event) = events.next()? {
-                let position = event.position();
+            if let Some(position) = first_match(&before, &query)? {
                 found.push(LogReader { kind: "view", name: name.to_owned(), position });
             }
         }

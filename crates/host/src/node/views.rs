@@ -9,8 +9,8 @@ use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Publish, Viewe
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wellspring_log::{Log, ReadOptions};
-use wellspring_types::Query;
+use wellspring_log::{Log, Order, ReadError, Snapshot};
+use wellspring_types::{Position, Query};
 
 /// A view to be opened on logs.
 pub(super) struct AttachedView {
@@ -41,7 +41,8 @@ impl AttachedView {
         self.concerns(name)
             && match &self.scope {
                 Scope::Log(_) => true,
-                Scope::Each(query) => holds(log, query),
+                // If the log cannot be read, its view will report the fault.
+                Scope::Each(query) => !matches!(first_match(&log.snapshot(), query), Ok(None)),
             }
     }
 
@@ -54,14 +55,16 @@ impl AttachedView {
     }
 }
 
-/// Whether an event of the log matches. A log that cannot be read counts as matching: its view will
-/// report the fault.
-fn holds(log: &Log, query: &Query) -> bool {
-    let snapshot = log.snapshot();
-    let after = Some(snapshot.first() - 1);
-    let options = ReadOptions { after, limit: Some(1), ..ReadOptions::default() };
-    let first = snapshot.read(query, options).next().map(|event| event.is_some());
-    first.unwrap_or(true)
+/// Position of the first matching event that a log still has.
+///
+/// # Errors
+/// [`ReadError`].
+pub(super) fn first_match(
+    snapshot: &Snapshot,
+    query: &Query,
+) -> Result<Option<Position>, ReadError> {
+    let mut events = snapshot.read_kept(query, Order::Ascending);
+    Ok(events.next()?.map(|event| event.position()))
 }
 
 /// When a view was opened.

@@ -99,6 +99,13 @@ impl Snapshot {
         }
     }
 
+    /// The matching events that the log still has, whatever was cut off before them.
+    #[must_use]
+    pub fn read_kept(&self, query: &Query, order: Order) -> Events {
+        let options = ReadOptions { order, ..ReadOptions::default() };
+        self.read(query, options).only_after(self.first() - 1)
+    }
+
     /// Passes the record at a position to `f`; `None` if there is none.
     ///
     /// # Errors

@@ -14,8 +14,7 @@ use std::fmt;
 use wellspring_consumers::{ChainFault, Checkpoint, Consumer, KeyName, OpenKey, RunState};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::wire::json::{document, push_string};
-use wellspring_log::{EncodedEvents, Events, Order, ReadError, ReadOptions, RecordView};
-use wellspring_log::{Snapshot, Work};
+use wellspring_log::{EncodedEvents, Events, Order, ReadError, RecordView, Snapshot, Work};
 use wellspring_types::{DataKind, EventRef, Position, Query, limits};
 
 /// A consumer was defined, or its definition changed.
@@ -314,10 +313,8 @@ impl CheckpointData {
 /// Events of consumers, latest first.
 fn latest_first(snapshot: &Snapshot, types: &[&str], tag: Option<&str>, work: Work) -> Events {
     let tags: Vec<&str> = tag.into_iter().collect();
-    let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
-    let events = snapshot.read(&Query::item(types, &tags), options);
     // What is before was written again when it was cut off: `LogConsumers::renew`.
-    let mut events = events.only_after(snapshot.first() - 1);
+    let mut events = snapshot.read_kept(&Query::item(types, &tags), Order::Descending);
     events.bound(work);
     events
 }
