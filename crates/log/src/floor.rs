@@ -12,7 +12,8 @@
 //! no reader sees them, and the next opening removes them.
 
 use crate::error::{Corruption, OpenError};
-use crate::storage::{DiskStorage, Storage, is_full, read_device, replace_file};
+use crate::storage::small_file::{checked_lines, overwrite_if_full, read_small_file, with_check};
+use crate::storage::{DiskStorage, Storage, replace_file};
 use std::io;
 use std::path::Path;
 use wellspring_types::{HistoryId, Position};
@@ -51,15 +52,9 @@ impl Floor {
     /// [`OpenError::Corrupt`] if the file is damaged: nothing else tells the history.
     pub fn read(storage: &dyn Storage) -> Result<Option<Floor>, OpenError> {
         let failed = |error| OpenError::Io { doing: format!("reading {FLOOR_FILE}"), error };
-        let file = match storage.open(FLOOR_FILE) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut bytes = [0; LARGEST_BYTES];
-        let len = read_device(&*file, &mut bytes).map_err(failed)?;
-        let floor = std::str::from_utf8(&bytes[..len]).ok().and_then(parse);
-        floor.map(Some).ok_or_else(|| {
+        let bytes = read_small_file(storage, FLOOR_FILE, LARGEST_BYTES).map_err(failed)?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        parse(&bytes).map(Some).ok_or_else(|| {
             let what = "it does not say where the log begins";
             OpenError::Corrupt(Corruption { file: FLOOR_FILE.into(), offset: 0, what: what.into() })
         })
@@ -71,28 +66,17 @@ impl Floor {
     /// An error of the file system.
     pub fn write(&self, storage: &dyn Storage) -> io::Result<()> {
         let Floor { history, first, removed_until_us } = self;
-        let mut text = format!(
+        // All floors have the same length.
+        let text = with_check(format!(
             "history {history}\nfirst {first:020}\nremoved_until_us {removed_until_us:020}\n"
-        );
-        text.push_str(&format!("check {:08x}\n", crc32c::crc32c(text.as_bytes())));
-        match replace_file(storage, FLOOR_FILE, text.as_bytes()) {
-            // A sector is written as a whole, and all floors have the same length.
-            Err(error) if is_full(&error) => {
-                let file = storage.open(FLOOR_FILE).map_err(|_| error)?;
-                file.write_all_at(text.as_bytes(), 0)?;
-                file.sync_data()
-            }
-            written => written,
-        }
+        ));
+        replace_file(storage, FLOOR_FILE, text.as_bytes())
+            .or_else(|error| overwrite_if_full(storage, FLOOR_FILE, text.as_bytes(), error))
     }
 }
 
-fn parse(text: &str) -> Option<Floor> {
-    let (text, check) = text.strip_suffix('\n')?.rsplit_once("check ")?;
-    if check.len() != 8 || u32::from_str_radix(check, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
-        return None;
-    }
-    let mut lines = text.lines();
+fn parse(bytes: &[u8]) -> Option<Floor> {
+    let mut lines = checked_lines(bytes)?;
     let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
     let history = value("history")?.parse().ok()?;
     let first = value("first")?.parse().ok().filter(|&first| first > 1)?;
@@ -103,6 +87,7 @@ fn parse(text: &str) -> Option<Floor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::is_full;
     use crate::storage::simulated::{Faults, SimulatedStorage};
 
     #[test]
@@ -127,6 +112,6 @@ mod tests {
         storage.open(FLOOR_FILE).unwrap().write_all_at(b"x", 3).unwrap();
         let damaged = Floor::read(&storage);
         assert!(matches!(damaged, Err(OpenError::Corrupt(of)) if of.file == FLOOR_FILE));
-        assert_eq!(parse("history 0000000000000007\nfirst 1\nremoved_until_us 9\n"), None);
+        assert_eq!(parse(b"history 0000000000000007\nfirst 1\nremoved_until_us 9\n"), None);
     }
 }

@@ -2,7 +2,8 @@
 //! writers, whose lease tokens become invalid.
 
 use crate::error::{Corruption, OpenError};
-use crate::storage::{Storage, is_full, read_device, replace_file};
+use crate::storage::small_file::{overwrite_if_full, read_small_file};
+use crate::storage::{Storage, replace_file};
 use std::io;
 use wellspring_format::segment::{is_index_name, segment_name};
 
@@ -71,17 +72,13 @@ pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenE
     }
     let epoch = previous + 1;
     let text = format!("{epoch:0width$}\n", width = EPOCH_BYTES - 1);
-    match replace_file(storage, EPOCH_FILE, text.as_bytes()) {
-        Err(error) if is_full(&error) && len > 0 => {
-            // A sector is written atomically, and the file fits into one. A file of an earlier
-            // version may be shorter; keeping its length keeps its digits complete.
-            let short = format!("{epoch}\n");
-            let text = if len < EPOCH_BYTES { short } else { text };
-            overwrite(storage, text.as_bytes()).map_err(failed)?;
-        }
-        other => other.map_err(failed)?,
-    }
-    Ok(epoch)
+    let replaced = replace_file(storage, EPOCH_FILE, text.as_bytes()).or_else(|error| {
+        // A file of an earlier version may be shorter; keeping its length keeps its digits
+        // complete.
+        let text = if len < EPOCH_BYTES { format!("{epoch}\n") } else { text };
+        overwrite_if_full(storage, EPOCH_FILE, text.as_bytes(), error)
+    });
+    replaced.map(|()| epoch).map_err(failed)
 }
 
 /// Checks that the file holds the epoch that this process has claimed, and writes it again if not.
@@ -109,20 +106,8 @@ pub(crate) enum KeptFile {
 }
 
 fn read(storage: &dyn Storage) -> io::Result<Option<String>> {
-    let file = match storage.open(EPOCH_FILE) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = [0u8; EPOCH_BYTES];
-    let len = read_device(&*file, &mut text)?;
-    Ok(Some(String::from_utf8_lossy(&text[..len]).into_owned()))
-}
-
-fn overwrite(storage: &dyn Storage, text: &[u8]) -> io::Result<()> {
-    let file = storage.open(EPOCH_FILE)?;
-    file.write_all_at(text, 0)?;
-    file.sync_data()
+    let bytes = read_small_file(storage, EPOCH_FILE, EPOCH_BYTES)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 #[cfg(test)]

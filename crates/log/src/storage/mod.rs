@@ -6,6 +6,7 @@ mod disk;
 mod held_folder;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
+pub(crate) mod small_file;
 
 pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
@@ -197,17 +198,6 @@ pub(crate) fn write_under<E: From<io::Error>>(
     write_durably().inspect_err(|_| {
         let _ = storage.remove(temporary);
     })
-}
-
-/// Reads the beginning of a short file as the device has it, up to the length of the buffer.
-///
-/// # Errors
-/// An error of the file system.
-pub(crate) fn read_device(file: &dyn StorageFile, buf: &mut [u8]) -> io::Result<usize> {
-    match file.past_cache() {
-        Some(device) => device.read_at(buf, 0),
-        None => file.read_at(buf, 0),
-    }
 }
 
 /// Reads exactly `len` bytes at `offset`.

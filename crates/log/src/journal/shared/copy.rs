@@ -12,7 +12,8 @@
 
 use crate::shared::entry::ClusterId;
 use crate::shared::rule::Claimant;
-use crate::storage::{Storage, read_device, replace_file};
+use crate::storage::small_file::{checked_lines, read_small_file, with_check};
+use crate::storage::{Storage, replace_file};
 use std::io;
 
 pub(crate) const JOURNAL_FILE: &str = "journal";
@@ -33,19 +34,13 @@ impl CopyIdentity {
     /// # Errors
     /// `InvalidData` if the file is damaged, or an error of the file system.
     pub(crate) fn read(storage: &dyn Storage) -> io::Result<Option<CopyIdentity>> {
-        let file = match storage.open(JOURNAL_FILE) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(bytes) = read_small_file(storage, JOURNAL_FILE, LARGEST_BYTES)? else {
+            return Ok(None);
         };
-        let mut bytes = vec![0; LARGEST_BYTES];
-        let len = read_device(&*file, &mut bytes)?;
-        let text = std::str::from_utf8(&bytes[..len]).ok();
-        let invalid = || {
+        parse(&bytes).map(Some).ok_or_else(|| {
             let what = "the file journal is damaged: it does not name a cluster and a log";
             io::Error::new(io::ErrorKind::InvalidData, what)
-        };
-        text.and_then(parse).map(Some).ok_or_else(invalid)
+        })
     }
 
     /// Writes it durably.
@@ -57,17 +52,12 @@ impl CopyIdentity {
         if let Some(Claimant { node, start, url, epoch }) = &self.leader {
             text.push_str(&format!("leader {epoch} {start} {node} {url}\n"));
         }
-        text.push_str(&format!("check {:08x}\n", crc32c::crc32c(text.as_bytes())));
-        replace_file(storage, JOURNAL_FILE, text.as_bytes())
+        replace_file(storage, JOURNAL_FILE, with_check(text).as_bytes())
     }
 }
 
-fn parse(text: &str) -> Option<CopyIdentity> {
-    let (text, check) = text.strip_suffix('\n')?.rsplit_once("check ")?;
-    if check.len() != 8 || u32::from_str_radix(check, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
-        return None;
-    }
-    let mut lines = text.lines();
+fn parse(bytes: &[u8]) -> Option<CopyIdentity> {
+    let mut lines = checked_lines(bytes)?;
     let cluster = lines.next()?.strip_prefix("cluster ")?.parse().ok()?;
     let log = lines.next()?.strip_prefix("log ")?.to_owned();
     Some(CopyIdentity { cluster, log, leader: lines.next().and_then(parse_leader) })
