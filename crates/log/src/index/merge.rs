@@ -31,7 +31,7 @@ pub(crate) fn merge(
     stop: &AtomicBool,
     file: &dyn WriteAt,
 ) -> Result<(), (usize, IndexError)> {
-    merge_with_common(indexes, seed, stop, COMMON, file)
+    write_merged(indexes, 0, seed, stop, COMMON, file)
 }
 
 /// Writes the file of an index for the segments of another one from the position `first` on, where
@@ -47,41 +47,26 @@ pub(crate) fn without_beginning(
 ) -> Result<(), IndexError> {
     let left_out = u32::try_from(first - index.base()).expect("a position of these segments");
     let never = AtomicBool::new(false);
-    let kept = AdjacentIndexes {
-        indexes: std::slice::from_ref(index),
-        left_out,
-        stop: &never,
-        common: COMMON,
-        last_read: Cell::new(0),
-        steps: Cell::new(0),
-    };
-    write_adjacent(&kept, seed, file).map_err(|(_, error)| error)
+    let indexes = std::slice::from_ref(index);
+    write_merged(indexes, left_out, seed, &never, COMMON, file).map_err(|(_, error)| error)
 }
 
-/// The same with a given threshold for common tags.
-pub(super) fn merge_with_common(
+fn write_merged(
     indexes: &[Arc<SealedIndex>],
+    left_out: u32,
     seed: u64,
     stop: &AtomicBool,
     common: u32,
     file: &dyn WriteAt,
 ) -> Result<(), (usize, IndexError)> {
-    let (left_out, last_read, steps) = (0, Cell::new(0), Cell::new(0));
+    let (last_read, steps) = (Cell::new(0), Cell::new(0));
     let merged = AdjacentIndexes { indexes, left_out, stop, common, last_read, steps };
-    write_adjacent(&merged, seed, file)
-}
-
-fn write_adjacent(
-    merged: &AdjacentIndexes<'_>,
-    seed: u64,
-    file: &dyn WriteAt,
-) -> Result<(), (usize, IndexError)> {
     let mut segments = Vec::new();
-    for (place, index) in merged.indexes.iter().enumerate() {
+    for (place, index) in indexes.iter().enumerate() {
         segments.extend(index.segments().map_err(|error| (place, error))?);
     }
     segments.retain(|segment| segment.base >= merged.base());
-    write(merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
+    write(&merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
 }
 
 /// The indexes to merge.
@@ -219,15 +204,12 @@ impl Contents for AdjacentIndexes<'_> {
         &self,
         each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        let mut left_out = self.left_out;
+        let mut seen = 0;
         self.of_each(|_, index| {
             index.each_offset(&mut |offset| {
                 self.step(1)?;
-                if left_out > 0 {
-                    left_out -= 1;
-                    return Ok(());
-                }
-                each(offset)
+                seen += 1;
+                if seen > self.left_out { each(offset) } else { Ok(()) }
             })
         })?;
         Ok(())
@@ -252,16 +234,15 @@ impl Contents for AdjacentIndexes<'_> {
             place += 1;
         }
         let mut all = EventTypes::new(place, self.events());
-        let mut left_out = self.left_out;
+        let mut seen = 0;
         self.of_each(|at, index| {
             index.each_type(&mut |number| {
                 self.step(1)?;
-                if left_out > 0 {
-                    left_out -= 1;
-                    return Ok(());
+                seen += 1;
+                if seen > self.left_out {
+                    let place = places[at].get(number as usize);
+                    all.push(*place.ok_or_else(|| index.damaged_type_column())?);
                 }
-                let place = places[at].get(number as usize);
-                all.push(*place.ok_or_else(|| index.damaged_type_column())?);
                 Ok(())
             })
         })?;
@@ -295,7 +276,7 @@ mod tests {
 
     fn merged(indexes: &[Arc<SealedIndex>], seed: u64) -> Vec<u8> {
         let file = std::cell::RefCell::new(Vec::new());
-        merge_with_common(indexes, seed, &NEVER, COMMON, &file).map_err(|(_, e)| e).unwrap();
+        write_merged(indexes, 0, seed, &NEVER, COMMON, &file).map_err(|(_, e)| e).unwrap();
         file.into_inner()
     }
 
