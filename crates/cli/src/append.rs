@@ -1,6 +1,6 @@
 //! `wellspring append`: appends one event.
 
-use crate::exit::{Code, Failure, InputKind};
+use crate::exit::{Code, Failure, InputKind, say};
 use crate::import::ndjson;
 use crate::problem::Problem;
 use crate::shell;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
     }
     let done: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     match done["first"].as_u64() {
-        Some(position) => super::say(&position.to_string())?,
+        Some(position) => say(&position.to_string())?,
         None => {
             let message = "the server's answer has no position; the event may be in the log";
             return Err(Failure::new(Code::Unavailable, message));

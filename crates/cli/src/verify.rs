@@ -1,7 +1,7 @@
 //! `wellspring verify`: every byte of the logs in a data folder, or of a backup, or both.
 
 use crate::backup::{lost_since, verify_backup};
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 use crate::inspect::{
     Place, checked, has_segments, is_empty, is_gone, lines, logs_in, no_such_log,
 };
@@ -157,18 +157,18 @@ fn verify_data(
     for name in &names {
         let report = match look(&Place::new(data, name), known, log.is_none())? {
             LogFinding::Empty => {
-                crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
+                say(&format!("log {name}: empty; a server was stopped while it made it"))?;
                 continue;
             }
             LogFinding::Deleted => {
-                crate::say(&format!("log {name}: deleted meanwhile"))?;
+                say(&format!("log {name}: deleted meanwhile"))?;
                 continue;
             }
             LogFinding::Read(report) => report,
         };
-        crate::say(&format!("log {name}:"))?;
+        say(&format!("log {name}:"))?;
         for line in lines(&report) {
-            crate::say(&line)?;
+            say(&line)?;
         }
         if !report.damage.is_empty() {
             places += report.damage.len() as u64;
@@ -184,7 +184,7 @@ fn verify_data(
     };
     let gone: Vec<&LogBackup> = in_backup.filter(|log| !is_here(&log.name)).collect();
     for LogBackup { name, head, .. } in &gone {
-        crate::say(&format!("log {name}: not here; the backup has it up to position {head}"))?;
+        say(&format!("log {name}: not here; the backup has it up to position {head}"))?;
     }
     let shown = data.display();
     let mut failed = Vec::new();

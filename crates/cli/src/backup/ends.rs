@@ -1,7 +1,7 @@
 //! The end of a log: whether it still reaches its end in a backup, and continuing without the lost
 //! events.
 
-use crate::exit::Failure;
+use crate::exit::{Failure, say};
 use std::fs;
 use std::path::Path;
 use wellspring_backup::new_history::{RenewedLog, renew_history};
@@ -25,7 +25,7 @@ pub(crate) fn lost_since(
     };
     if !known.has(&history) {
         let what = "of a history that no backup has, so their ends are not compared";
-        crate::say(&format!("log {name}: {what}"))?;
+        say(&format!("log {name}: {what}"))?;
     }
     let Report { head, last_base, last_bytes, .. } = *report;
     Ok(known.lost_end(&history, LogEnd { head, last_base, last_bytes }))

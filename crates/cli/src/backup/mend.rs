@@ -3,7 +3,7 @@
 use super::callers_store::open_store;
 use super::ends::{lost_since, renew};
 use super::place::chosen;
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, checked, findings, has_segments, lines};
 use crate::numbers::{grouped, megabytes};
@@ -90,9 +90,9 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
     match outcome {
         MendResult::Sound => {
             let what = "nothing to mend: every event is present and unchanged";
-            crate::say(&format!("log {}: {what}", args.place.log()))
+            say(&format!("log {}: {what}", args.place.log()))
         }
-        MendResult::NotCompared { reason } => crate::say(&format!(
+        MendResult::NotCompared { reason } => say(&format!(
             "log {}: nothing to mend: everything in it is intact up to position {head}. It could \
              not be compared: {reason}",
             args.place.log()
@@ -129,7 +129,7 @@ fn cut(place: &Place, dir: &Path, report: &Report) -> Result<MendResult, Failure
         };
     };
     for kept_as in kept_as {
-        crate::say(&format!("cut off: kept as {}", kept_as.display()))?;
+        say(&format!("cut off: kept as {}", kept_as.display()))?;
     }
     Ok(MendResult::Ended)
 }
@@ -146,7 +146,7 @@ fn mend_from(
         && let Some(manifest) = with_floor(args, &mut *store)?
     {
         mend_floor(manifest.log(name)?, dir)?;
-        crate::say(&format!("mended {}: from the backup {}", FLOOR_FILE, manifest.name))?;
+        say(&format!("mended {}: from the backup {}", FLOOR_FILE, manifest.name))?;
         report = checked(dir)?;
         if report.is_sound() {
             return Ok(MendResult::Mended);
@@ -187,7 +187,7 @@ fn mend_from(
     let is_salted = first_salt == FirstSalt::New && needs.contains_key(&1);
     mending.mend_all(&mut *store, needs)?;
     if is_salted {
-        crate::say(&format!(
+        say(&format!(
             "log {name}: nothing told its history, so it has another one: consumers that come with \
              one of before get 409 another-history"
         ))?;
@@ -195,7 +195,7 @@ fn mend_from(
     Ok(match later {
         LaterEvents::Kept => MendResult::Mended,
         LaterEvents::Unknown => {
-            crate::say(&format!(
+            say(&format!(
                 "log {name}: what was recorded after the backup {} is lost",
                 manifest.name
             ))?;
@@ -272,7 +272,7 @@ impl Mending<'_> {
         let mended = mend(store, self.log, self.dir, base, self.plan)?;
         let kept =
             |kept_as: PathBuf| format!("; the damaged file is kept as {}", kept_as.display());
-        crate::say(&format!(
+        say(&format!(
             "mended {}: {} from the backup {}, {} recorded later{}",
             mended.file.display(),
             megabytes(mended.from_backup_bytes),
@@ -287,7 +287,7 @@ impl Mending<'_> {
 fn conclude(place: &Place, dir: &Path) -> Result<(), Failure> {
     let report = checked(dir)?;
     for line in lines(&report) {
-        crate::say(&line)?;
+        say(&line)?;
     }
     match &report.lost_end {
         _ if report.is_sound() => Ok(()),
@@ -308,16 +308,16 @@ fn conclude_renewed(place: &Place, dir: &Path) -> Result<(), Failure> {
     let RenewedLog { head, history_before, history } = renew(dir)?;
     let report = checked(dir)?;
     for line in findings(&report) {
-        crate::say(&line)?;
+        say(&line)?;
     }
     let (name, head) = (place.log(), grouped(head));
-    crate::say(&format!(
+    say(&format!(
         "log {name} now ends at position {head}. It has the history {history}, before \
          {history_before}: consumers that saw more get 409 another-history. Take a backup soon: the \
          earlier ones are of the history before"
     ))?;
     if report.is_sound() {
-        crate::say(&format!("sound up to position {head}"))
+        say(&format!("sound up to position {head}"))
     } else {
         Err(Failure::new(Code::Refused, "the log is still damaged, as listed above"))
     }

@@ -1,6 +1,6 @@
 //! The location of backups: a folder, an archive, an object store.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 use crate::numbers::{counted, megabytes};
 use crate::progress::Progress;
 use std::io;
@@ -125,13 +125,13 @@ pub(crate) fn verify_backup(
         }
     };
     for damaged in known.unreadable() {
-        crate::say(&format!("DAMAGED: {}; {}", damaged.detail, damaged.remedy(from)))?;
+        say(&format!("DAMAGED: {}; {}", damaged.detail, damaged.remedy(from)))?;
     }
     let mut progress = Progress::start("verify", Some(manifest.bytes()));
     let report = verify(&mut *store, &manifest, &mut |done, all| progress.update_bytes(done, all));
     progress.end();
     let report = report?;
-    crate::say(&format!(
+    say(&format!(
         "backup {}: {} in {}, {}",
         manifest.name,
         counted(report.events, "event", "events"),
@@ -139,14 +139,14 @@ pub(crate) fn verify_backup(
         megabytes(report.bytes)
     ))?;
     for damage in &report.damage {
-        crate::say(&format!("DAMAGED: {damage}"))?;
+        say(&format!("DAMAGED: {damage}"))?;
     }
     if report.damage.is_empty() {
-        crate::say("sound: every event is present and unchanged")?;
+        say("sound: every event is present and unchanged")?;
         known.note(&manifest);
         return Ok((manifest, known));
     }
-    crate::say("NOT SOUND")?;
+    say("NOT SOUND")?;
     let message = format!(
         "the backup {} is damaged in {}, listed above; {}",
         manifest.name,

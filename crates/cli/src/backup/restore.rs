@@ -3,7 +3,7 @@
 use super::callers_store::open_store;
 use super::ends::renew;
 use super::place::{chosen, shared_damage};
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, logs_in};
 use crate::numbers::{counted, grouped, megabytes, moment, rate};
@@ -130,7 +130,7 @@ fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
     let mut failed: Option<Failure> = None;
     for (name, dir) in names.iter().zip(&dirs) {
         match renew(dir) {
-            Ok(RenewedLog { head, history_before, history }) => crate::say(&format!(
+            Ok(RenewedLog { head, history_before, history }) => say(&format!(
                 "{name}: up to position {}; history {history}, before {history_before}",
                 grouped(head)
             ))?,
@@ -203,7 +203,7 @@ fn restored(
         } else {
             format!("history {history}, before {history_before}")
         };
-        crate::say(&format!("{name}: up to position {}{left_out}; {history}", grouped(*head)))?;
+        say(&format!("{name}: up to position {}{left_out}; {history}", grouped(*head)))?;
     }
     let seconds = progress.seconds();
     let events: u64 = logs.iter().map(|log| log.head).sum();
