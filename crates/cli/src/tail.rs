@@ -120,7 +120,8 @@ fn from(
         Some(most) => add_parameter(&mut path, "limit", &most.to_string()),
         None => {}
     }
-    let mut lines = events_after(&args.target, client, &path, after)?;
+    let opened = events_after(&args.target, client, &path, after)?;
+    let mut lines = opened.map_err(|refusal| refusal.failure)?;
     while let Some((line, event)) = lines.next()? {
         printer.print(line, &event)?;
     }
@@ -253,7 +254,7 @@ fn follow(
 /// Whether to connect again after a refusal. A server that says that no retry helps, because what
 /// it stores there is damaged, say, will not send anything the next time either.
 fn end_of(refusal: Refusal) -> End {
-    let Refusal { failure, status, retrial } = refusal;
+    let Refusal { failure, status, retrial, .. } = refusal;
     let rest = match (status, retrial) {
         (500..=599, Retrial::Never) => return End::Final(failure),
         (429, Retrial::AfterSeconds(seconds)) => Some(Duration::from_secs(seconds)),

@@ -19,7 +19,7 @@ pub(crate) fn events_after(
     client: &mut Client,
     path: &str,
     after: ResumePoint,
-) -> Result<EventLines<Stream>, Failure> {
+) -> Result<Result<EventLines<Stream>, Refusal>, Failure> {
     let named = after.history.map(|history| history.to_string());
     let mut headers = vec![("Accept", "application/x-ndjson")];
     headers.extend(named.iter().map(|history| (history::HEADER, history.as_str())));
@@ -27,9 +27,9 @@ pub(crate) fn events_after(
     if head.status == 200 && head.is_type("application/x-ndjson") {
         let mut lines = EventLines::new(body, within_history(after, &head));
         lines.head = head.header("wellspring-position").and_then(|head| head.parse().ok());
-        return Ok(lines);
+        return Ok(Ok(lines));
     }
-    Err(refused(target, &head, body).failure)
+    Ok(Err(refused(target, &head, body)))
 }
 
 /// The same position, in the history of the log that gave the answer with this head, if that names
@@ -44,6 +44,8 @@ pub(crate) struct Refusal {
     pub(crate) failure: Failure,
     pub(crate) status: u16,
     pub(crate) retrial: Retrial,
+    /// Where the log begins, if what was asked for was removed.
+    pub(super) first: Option<u64>,
 }
 
 /// The refusal that an answer is.
@@ -53,7 +55,7 @@ pub(crate) fn refused(target: &Target, head: &Head, body: impl Read) -> Refusal 
     let _ = body.take(1 << 20).read_to_end(&mut bytes);
     let problem = Problem::of_head(head, &bytes);
     let failure = target.refusal(&problem, InputKind::Arguments);
-    Refusal { failure, status: head.status, retrial: problem.retrial() }
+    Refusal { failure, status: head.status, retrial: problem.retrial(), first: problem.first }
 }
 
 /// Events of an NDJSON answer, each a line; checks that they are whole and in order.

@@ -7,7 +7,6 @@ mod output;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 
-use crate::answer::read;
 use crate::exit::{Code, Failure};
 use crate::import;
 use crate::interrupt::on_interrupt;
@@ -169,35 +168,19 @@ fn open(args: &ExportArgs) -> Result<EventLines<Stream>, Failure> {
         add_parameter(&mut path, "after", &after.position.to_string());
     }
     let mut client = args.target.client()?;
-    let mut lines = match events_after(&args.target, &mut client, &path, after) {
-        Err(failure) if args.after.is_none() => {
-            let after = beginning(args)?.ok_or(failure)?;
-            add_parameter(&mut path, "after", &after.position.to_string());
-            events_after(&args.target, &mut args.target.client()?, &path, after)?
-        }
-        opened => opened?,
-    };
+    let mut opened = events_after(&args.target, &mut client, &path, after)?;
+    if let (Err(Refusal { first: Some(first), .. }), None) = (&opened, args.after) {
+        eprintln!("Events before position {first} were removed; the export begins there.");
+        let after = ResumePoint { position: first.saturating_sub(1), ..BEGINNING };
+        add_parameter(&mut path, "after", &after.position.to_string());
+        opened = events_after(&args.target, &mut client, &path, after)?;
+    }
+    let mut lines = opened.map_err(|refusal| refusal.failure)?;
     if args.query.until.is_some() {
         // What comes between the last event and the head was not asked for.
         lines.head = None;
     }
     Ok(lines)
-}
-
-/// Where the log begins, if its first events were removed.
-fn beginning(args: &ExportArgs) -> Result<Option<ResumePoint>, Failure> {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        first: u64,
-    }
-    let answer = args.target.client()?.call(&Request::get(&args.target.path("head"), &[]))?;
-    // Whatever else is wrong, the read has said it.
-    let first = read::<Head>(&answer.body).map_or(1, |head| head.first);
-    if first <= 1 {
-        return Ok(None);
-    }
-    eprintln!("Events before position {first} were removed; the export begins there.");
-    Ok(Some(ResumePoint { position: first - 1, ..BEGINNING }))
 }
 
 /// The failure of a stream that broke off, with its cause if the server reports that the log is
