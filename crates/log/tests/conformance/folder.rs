@@ -74,33 +74,7 @@ impl Process {
 }
 
 impl Storage for Process {
-    fn name(&self) -> String {
-        self.disk.name()
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        self.disk.lock()
-    }
-
-    fn unlock(&self) {
-        self.disk.unlock();
-    }
-
-    fn require_folder(&self) -> io::Result<()> {
-        self.disk.require_folder()
-    }
-
-    fn still_locked(&self) -> io::Result<()> {
-        self.disk.still_locked()
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn file_bytes(&self, name: &str) -> io::Result<u64> {
-        self.disk.file_bytes(name)
-    }
+    delegate!(disk: name lock unlock require_folder still_locked list file_bytes);
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.disk.open(name).map(|file| self.file(file))
@@ -134,17 +108,11 @@ struct OpenFile {
 }
 
 impl StorageFile for OpenFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buf, offset)
-    }
+    delegate!(file: read_at len);
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let _alive = self.process.alive()?;
         self.file.write_all_at(bytes, offset)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -16,45 +16,11 @@ struct CountedStorage {
 }
 
 impl Storage for CountedStorage {
-    fn name(&self) -> String {
-        self.disk.name()
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        self.disk.lock()
-    }
-
-    fn unlock(&self) {
-        self.disk.unlock();
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn file_bytes(&self, name: &str) -> io::Result<u64> {
-        self.disk.file_bytes(name)
-    }
+    delegate!(disk: name lock unlock list file_bytes create rename remove sync_dir);
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.opened.fetch_add(1, Ordering::SeqCst);
         self.disk.open(name)
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        self.disk.create(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn sync_dir(&self) -> io::Result<()> {
-        self.disk.sync_dir()
     }
 }
 

@@ -247,15 +247,8 @@ struct SeenEarlier {
 }
 
 impl Storage for SeenEarlier {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-    fn lock(&self) -> io::Result<()> {
-        self.inner.lock()
-    }
-    fn unlock(&self) {
-        self.inner.unlock();
-    }
+    delegate!(inner: name lock unlock file_bytes open create rename remove sync_dir);
+
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = self.inner.list()?;
         if self.listings.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -266,24 +259,6 @@ impl Storage for SeenEarlier {
             names.retain(|name| !hidden.contains(name));
         }
         Ok(names)
-    }
-    fn file_bytes(&self, name: &str) -> io::Result<u64> {
-        self.inner.file_bytes(name)
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        self.inner.open(name)
-    }
-    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        self.inner.create(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync_dir(&self) -> io::Result<()> {
-        self.inner.sync_dir()
     }
 }
 

@@ -76,21 +76,7 @@ impl GatedStorage {
 }
 
 impl Storage for GatedStorage {
-    fn name(&self) -> String {
-        self.disk.name()
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        self.disk.lock()
-    }
-
-    fn unlock(&self) {
-        self.disk.unlock();
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
+    delegate!(disk: name lock unlock list rename remove sync_dir);
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.disk.open(name).map(|file| self.gated(file))
@@ -101,18 +87,6 @@ impl Storage for GatedStorage {
         assert!(ends.is_none(), "as the test wants");
         self.disk.create(name).map(|file| self.gated(file))
     }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn sync_dir(&self) -> io::Result<()> {
-        self.disk.sync_dir()
-    }
 }
 
 #[derive(Debug)]
@@ -122,21 +96,7 @@ struct GatedFile {
 }
 
 impl StorageFile for GatedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
+    delegate!(file: read_at write_all_at len set_len);
 
     fn sync_data(&self) -> io::Result<()> {
         self.gate.pass();

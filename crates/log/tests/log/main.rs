@@ -4,6 +4,9 @@
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
+#[macro_use]
+mod delegate;
+
 mod confirm;
 mod copy_damage;
 mod counts;

@@ -4,8 +4,8 @@ use crate::oracle::{append, open, small_segments};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::storage::{Storage, StorageFile};
 use wellspring_log::{AppendError, Clock, OpenError, Options, ReadOptions, RequestKey, Sync};
 use wellspring_types::{Event, Query};
 
@@ -155,30 +155,8 @@ fn a_panicking_completion_does_not_hang_others() {
 #[derive(Debug)]
 struct FullDir(SimulatedStorage, std::sync::atomic::AtomicBool);
 impl Storage for FullDir {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-    fn lock(&self) -> std::io::Result<()> {
-        self.0.lock()
-    }
-    fn unlock(&self) {
-        self.0.unlock()
-    }
-    fn list(&self) -> std::io::Result<Vec<String>> {
-        self.0.list()
-    }
-    fn open(&self, n: &str) -> std::io::Result<Arc<dyn wellspring_log::storage::StorageFile>> {
-        self.0.open(n)
-    }
-    fn create(&self, n: &str) -> std::io::Result<Arc<dyn wellspring_log::storage::StorageFile>> {
-        self.0.create(n)
-    }
-    fn rename(&self, a: &str, b: &str) -> std::io::Result<()> {
-        self.0.rename(a, b)
-    }
-    fn remove(&self, n: &str) -> std::io::Result<()> {
-        self.0.remove(n)
-    }
+    delegate!(0: name lock unlock list open create rename remove);
+
     fn sync_dir(&self) -> std::io::Result<()> {
         if self.1.swap(false, Ordering::SeqCst) {
             return Err(std::io::ErrorKind::StorageFull.into());

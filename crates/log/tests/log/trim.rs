@@ -289,25 +289,7 @@ impl LossyStorage {
 }
 
 impl Storage for LossyStorage {
-    fn name(&self) -> String {
-        self.disk.name()
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        self.disk.lock()
-    }
-
-    fn unlock(&self) {
-        self.disk.unlock();
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        self.disk.open(name)
-    }
+    delegate!(disk: name lock unlock list open);
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         if self.is_narrow.load(Relaxed) && name.ends_with(".idx.tmp") {
