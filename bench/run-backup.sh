@@ -8,7 +8,7 @@
 # shellcheck disable=SC2034,SC2154
 plain=1
 source "$(dirname "$0")/servers.sh"
-events=${EVENTS:-2000000} rounds=${ROUNDS:-3} secs=${SECS:-10}
+events=${EVENTS:-2000000} rounds=${ROUNDS:-3}
 now() { date +%s.%N; }
 since() { echo "$(now) $1" | awk '{ printf "%.3f", $1 - $2 }'; }
 cold() { sync; echo 1 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
@@ -30,14 +30,8 @@ for (( round = 0; round < rounds; round++ )); do
     noted backup mb_per_s "$(awk "BEGIN { print $bytes / $took / 1e6 }")"
     noted restore rate "$(awk "BEGIN { print $events / $restored }")"
 done
-# Appends of one event from 16 connections, durable, with a backup running and without, in turns.
-body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
-load() {
-    "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 \
-        -q --no-headroom --json "$work/run.json" > "$work/told.txt" 2>&1 || true
-    ./load_row.py "$work/run.json" case="$1" round="$round" >> "$out"
-}
-# during CASE FLAG…: the same while backup follows backup, each to a folder of its own.
+# Appends with a backup running and without, in turns.
+# during CASE FLAG…: load while backup follows backup, each to a folder of its own.
 during() {
     local case=$1; shift
     ( for (( n = 0; ; n++ )); do "$wellspring" backup --url "$url" --to "$work/during/$n" "$@" 2> /dev/null || true; done ) & loop=$!

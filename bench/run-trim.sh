@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034,SC2154
 plain=1
 source "$(dirname "$0")/servers.sh"
-events=${EVENTS:-20000000} rounds=${ROUNDS:-3} secs=${SECS:-10}
+events=${EVENTS:-20000000} rounds=${ROUNDS:-3}
 now() { date +%s.%N; }
 
 start wellspring wellspring none --scrub-bytes-per-s 0 --segment-bytes 67108864
@@ -16,12 +16,6 @@ awk -v n="$events" 'BEGIN { for (i = 1; i <= n; i++)
     printf "{\"type\":\"Measured\",\"tags\":[\"device:%d\",\"site:%d\"],\"data\":{\"value\":%d.50,\"note\":\"%0200d\"}}\n", i % 100000, i % 500, i % 900, i }' |
     "$wellspring" import - --format ndjson --url "$url" 2>&1 | tail -1
 bytes=$(cat "$work"/wellspring/logs/main/*.seg | wc -c)
-body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
-load() {
-    "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 \
-        -q --no-headroom --json "$work/run.json" > "$work/told.txt" 2>&1 || true
-    ./load_row.py "$work/run.json" case="$1" round="$round" >> "$out"
-}
 # cut POSITION: milliseconds of a cut.
 cut() {
     local begun; begun=$(now)

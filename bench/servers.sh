@@ -125,6 +125,14 @@ heading() {
 # noted CASE FIELD VALUE: a figure into the rows.
 noted() { printf '{"case":"%s","round":%s,"%s":%s}\n' "$1" "${round:-0}" "$2" "$3" >> "$out"; }
 
+# load CASE: durable appends of one event from 16 connections to the server "wellspring", for SECS seconds (10).
+load() {
+    local body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
+    "$wellspring" bench "http://${address[wellspring]}/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${SECS:-10}s" \
+        --rate 1500 -q --no-headroom --json "$work/run.json" > "$work/told.txt" 2>&1 || true
+    ./load_row.py "$work/run.json" case="$1" round="$round" >> "$out"
+}
+
 # report TEXT: the figures of this driver, as goals.toml defines them.
 report() {
     heading "$1"
