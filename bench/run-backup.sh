@@ -34,10 +34,10 @@ done
 # during CASE FLAG…: load while backup follows backup, each to a folder of its own.
 during() {
     local case=$1; shift
-    ( for (( n = 0; ; n++ )); do "$wellspring" backup --url "$url" --to "$work/during/$n" "$@" 2> /dev/null || true; done ) & loop=$!
+    ( n=0; until [ -e "$work/ended" ]; do "$wellspring" backup --url "$url" --to "$work/during/$(( n++ ))" "$@" 2> /dev/null || true; done ) & loop=$!
     load "$case"
-    kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
-    rm -rf "$work/during"; sync; sleep 1
+    touch "$work/ended"; wait "$loop"
+    rm -rf "$work/during" "$work/ended"; sync; sleep 1
 }
 for (( round = 0; round < rounds; round++ )); do
     load quiet
