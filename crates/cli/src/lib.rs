@@ -44,6 +44,8 @@ mod span;
 mod sse;
 mod state_folder;
 mod stored_login;
+mod subject;
+mod subject_keys;
 mod table;
 mod tail;
 mod target;
@@ -98,6 +100,10 @@ pub enum Tool {
     Sink(connector::SinkArgs),
     /// Manage sources, which append records from Kafka to a log
     Source(connector::SourceArgs),
+    /// Show, export or erase what is stored about a data subject
+    Subject(subject::SubjectArgs),
+    /// Manage the keys that seal personal data
+    Keys(subject_keys::KeysArgs),
     /// Check the copies of shared logs in a data folder, or set one aside
     Journal(journal::JournalArgs),
     /// Load-test any HTTP service, with the program wellspring-bench
@@ -137,6 +143,8 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Consumer(args) => consumer::run(&args),
         Tool::Sink(args) => connector::run_sink(&args),
         Tool::Source(args) => connector::run_source(&args),
+        Tool::Subject(args) => subject::run(&args),
+        Tool::Keys(args) => subject_keys::run(&args),
         Tool::Journal(args) => journal::run(&args),
         Tool::Bench(args) => bench::run(&args),
         #[cfg(target_os = "linux")]

@@ -19,8 +19,6 @@
 //!
 //! This crate knows the layout alone; who has keys, seals and opens.
 
-use crate::record::read_u32;
-
 /// Maximum number of parts of an event.
 pub const MAX_PARTS: usize = 8;
 /// Bytes of a key's id.
@@ -103,7 +101,8 @@ fn take(bytes: &[u8]) -> Option<(SealedPart<'_>, &[u8])> {
         3 => PartKind::Personal,
         _ => return None,
     };
-    let (ciphertext, rest) = rest.split_at_checked(read_u32(head, 2) as usize)?;
+    let length = u32::from_le_bytes(head[2..KEY_ID_AT].try_into().expect("four bytes"));
+    let (ciphertext, rest) = rest.split_at_checked(length as usize)?;
     let part = SealedPart {
         tag: head[0],
         kind,

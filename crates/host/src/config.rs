@@ -95,7 +95,7 @@ impl HostConfig {
         access.check()?;
         otlp.check()?;
         backup.check(cluster.is_shared(), &process.data)?;
-        subjects.check(&process.data)?;
+        subjects.check(&process.data, &backup.backup_to)?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
         self.pages(faces)?;

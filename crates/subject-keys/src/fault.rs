@@ -1,6 +1,6 @@
 //! What can go wrong with keys.
 
-use crate::MAX_SUBJECT_BYTES;
+use crate::key::MAX_SUBJECT_BYTES;
 use std::{fmt, io};
 
 /// Why the keys cannot be used at all. A retry helps only for [`KeysFault::Io`].
@@ -113,7 +113,7 @@ pub enum SealRefusal {
     NotASubject,
     /// It looks like an e-mail address or a telephone number, and tags are not sealed.
     Identifying,
-    /// It is being erased, or was erased recently. A retry helps after the time given, µs since
+    /// It is erased, or about to be. A retry helps after the time given, µs since
     /// 1970 UTC, if the erasure has ended by then.
     Erased {
         /// When its name may be used again, if that is known.
@@ -135,7 +135,7 @@ impl fmt::Display for SealRefusal {
                  are stored as they are and never erased: name the subject by an opaque id",
             ),
             SealRefusal::Erased { .. } => {
-                f.write_str("is being erased, or was erased recently: nothing is stored about it")
+                f.write_str("is erased, or about to be: nothing is sealed for it")
             }
             SealRefusal::Unavailable(why) => write!(f, "has no key: {why}"),
         }

@@ -1,14 +1,18 @@
 //! The key of one subject.
 
-use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellspring_format::sealed_parts::KeyId;
+use wellspring_format::sealed_parts::{KeyId, NONCE_BYTES, PartKind, SEAL_TAG_BYTES, SealedPart};
 use zeroize::Zeroizing;
+
+/// Maximum length of a subject, in bytes: of a tag such as `student:ada`.
+pub const MAX_SUBJECT_BYTES: usize = 120;
 
 /// Random bytes of the system.
 pub(crate) fn random<const N: usize>() -> io::Result<Zeroizing<[u8; N]>> {
@@ -26,11 +30,13 @@ pub struct SubjectKey {
     pub(crate) subject: Box<str>,
     /// Its id.
     pub(crate) id: KeyId,
-    pub(crate) cipher: LessSafeKey,
+    cipher: LessSafeKey,
     pub(crate) digests: hmac::Key,
     /// The key itself until it is durable.
     pub(crate) unsaved: Option<Zeroizing<[u8; 32]>>,
     pub(crate) is_durable: AtomicBool,
+    /// Alive while any copy of the key is in memory.
+    pub(crate) _users: Arc<()>,
 }
 
 impl fmt::Debug for SubjectKey {
@@ -48,6 +54,13 @@ impl KeyType for Bytes32 {
     }
 }
 
+/// What a part is bound to: what it is, its subject and its event's type. Neither position nor
+/// history is, as sealing precedes staging, and a restored log stays readable.
+pub(crate) fn bound(kind: PartKind, subject: &str, event_type: &str) -> Vec<u8> {
+    let lengths = [kind as u8, subject.len() as u8];
+    [b"wellspring part 1", &lengths[..], subject.as_bytes(), event_type.as_bytes()].concat()
+}
+
 fn derive(key: &Prk, what: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut out = Zeroizing::new([0; 32]);
     let info = [what];
@@ -58,7 +71,7 @@ fn derive(key: &Prk, what: &[u8]) -> Zeroizing<[u8; 32]> {
 
 impl SubjectKey {
     /// A key of these bytes.
-    pub(crate) fn of(subject: &str, bytes: &Zeroizing<[u8; 32]>) -> SubjectKey {
+    pub(crate) fn of(subject: &str, bytes: &Zeroizing<[u8; 32]>, users: Arc<()>) -> SubjectKey {
         let key = Salt::new(HKDF_SHA256, b"wellspring subject key 1").extract(&**bytes);
         let cipher = derive(&key, b"seal");
         SubjectKey {
@@ -68,14 +81,44 @@ impl SubjectKey {
             digests: hmac::Key::new(hmac::HMAC_SHA256, &*derive(&key, b"digest")),
             unsaved: None,
             is_durable: AtomicBool::new(true),
+            _users: users,
         }
     }
 
     /// A new random key, not durable yet.
-    pub(crate) fn draw(subject: &str) -> io::Result<SubjectKey> {
+    pub(crate) fn draw(subject: &str, users: Arc<()>) -> io::Result<SubjectKey> {
         let bytes = random()?;
-        let key = SubjectKey::of(subject, &bytes);
+        let key = SubjectKey::of(subject, &bytes, users);
         Ok(SubjectKey { unsaved: Some(bytes), is_durable: AtomicBool::new(false), ..key })
+    }
+
+    /// Encrypts a text in place.
+    pub(crate) fn seal(
+        &self,
+        nonce: [u8; NONCE_BYTES],
+        bound: &[u8],
+        text: &mut [u8],
+        tag: &mut [u8; SEAL_TAG_BYTES],
+    ) {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let made = self.cipher.seal_in_place_separate_tag(nonce, Aad::from(bound), text);
+        // Only a text of 64 GiB is too long.
+        tag.copy_from_slice(made.expect("a part is shorter").as_ref());
+    }
+
+    /// The text of a part; `None`: it was changed, or is of another event type or subject.
+    pub(crate) fn open(
+        &self,
+        part: &SealedPart<'_>,
+        subject: &str,
+        event_type: &str,
+    ) -> Option<Vec<u8>> {
+        let mut text = part.ciphertext.to_vec();
+        let nonce = Nonce::assume_unique_for_key(part.nonce);
+        let bound = Aad::from(bound(part.kind, subject, event_type));
+        let length = self.cipher.open_in_place(nonce, bound, &mut text).ok()?.len();
+        text.truncate(length);
+        Some(text)
     }
 
     /// Whether it survives a crash.

@@ -9,21 +9,16 @@
 
 use crate::fault::{KeysFault, SealRefusal};
 use crate::key::SubjectKey;
+use crate::key_table::{Closed, KeyEntry, KeyState, KeyTable};
 use crate::roots::{KeyRoots, RootSource};
 use crate::slot::{Slot, SlotContent};
 use crate::store::KeyStore;
-use crate::{MAX_SUBJECT_BYTES, sealer};
-use std::collections::{BTreeMap, HashMap};
+use crate::subject_names::{SubjectNames, check_subject};
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wellspring_format::sealed_parts::{KeyId, SealedPart};
 use wellspring_log::storage::Storage;
-use wellspring_types::limits;
-use wellspring_types::valid::check_text;
-
-/// Most unwrapped keys in memory; beyond it all are dropped and loaded again on use.
-const CACHED: usize = 65_536;
 
 /// Opens the folder of the store, which is made on first use.
 pub type StorageOpener = Box<dyn Fn() -> io::Result<Arc<dyn Storage>> + Send + Sync>;
@@ -32,48 +27,15 @@ pub type StorageOpener = Box<dyn Fn() -> io::Result<Arc<dyn Storage>> + Send + S
 pub struct SubjectKeys {
     opener: StorageOpener,
     source: RootSource,
+    names: SubjectNames,
     store: Mutex<OpenStore>,
-    known: RwLock<Known>,
+    known: RwLock<KeyTable>,
 }
 
 #[derive(Default)]
 struct OpenStore {
     /// Both are there once there is a key.
     open: Option<(KeyStore, KeyRoots)>,
-}
-
-#[derive(Default)]
-struct Known {
-    /// The newest key of each subject.
-    of_subject: HashMap<Box<str>, KeyId>,
-    keys: HashMap<KeyId, KeyEntry>,
-    cache: HashMap<KeyId, Arc<SubjectKey>>,
-    /// Keys that are not durable yet.
-    unsaved: Vec<Arc<SubjectKey>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct KeyEntry {
-    /// Its slot, once it is durable.
-    slot: Option<u32>,
-    state: KeyState,
-}
-
-/// The state of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyState {
-    /// It seals and opens.
-    Live,
-    /// It is to be erased at this time, µs since 1970 UTC.
-    Withdrawn {
-        /// When.
-        erases_at_us: u64,
-    },
-    /// It is gone.
-    Erased {
-        /// Until when nothing is stored about its subject, µs since 1970 UTC.
-        fence_until_us: u64,
-    },
 }
 
 /// What was made durable.
@@ -83,17 +45,6 @@ pub enum Persisted {
     Keys,
     /// The first keys, and a root for them: its operator has to keep a second copy of it.
     KeysAndRoot,
-}
-
-/// Why a part is not opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
-    /// Its subject is erased, or about to be.
-    Erased,
-    /// Its key is not here, which says nothing about an erasure: put a backup of the keys in place.
-    Unavailable,
-    /// It was changed: its key does not open it.
-    Damaged,
 }
 
 /// Facts about the keys, for operators.
@@ -120,8 +71,9 @@ impl SubjectKeys {
         opener: StorageOpener,
         source: RootSource,
         has_folder: bool,
+        names: SubjectNames,
     ) -> Result<SubjectKeys, KeysFault> {
-        let (mut known, mut open) = (Known::default(), None);
+        let (mut known, mut open) = (KeyTable::default(), None);
         if has_folder {
             let storage = opener().map_err(KeysFault::io("opening the folder of subject keys"))?;
             if KeyStore::exists(&*storage)? {
@@ -134,18 +86,18 @@ impl SubjectKeys {
             }
         }
         let store = Mutex::new(OpenStore { open });
-        Ok(SubjectKeys { opener, source, store, known: RwLock::new(known) })
+        Ok(SubjectKeys { opener, source, names, store, known: RwLock::new(known) })
     }
 
     fn store(&self) -> MutexGuard<'_, OpenStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
+    fn read<R>(&self, look: impl FnOnce(&KeyTable) -> R) -> R {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn write<R>(&self, change: impl FnOnce(&mut Known) -> R) -> R {
+    fn write<R>(&self, change: impl FnOnce(&mut KeyTable) -> R) -> R {
         change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -160,37 +112,40 @@ impl SubjectKeys {
         match found {
             Some(Ok(key)) => return Ok(key),
             Some(Err(id)) => {
-                let loaded = self.load(&id);
-                return loaded.map_err(|_| {
-                    SealRefusal::Unavailable("it cannot be read from the store".to_owned())
+                return self.load(&id).map_err(|closed| match closed {
+                    Closed::Erased | Closed::Withdrawn => SealRefusal::Erased { until_us: None },
+                    Closed::Unavailable | Closed::Damaged => {
+                        SealRefusal::Unavailable("it cannot be read from the store".to_owned())
+                    }
                 });
             }
             None => {}
         }
-        check_subject(subject)?;
-        let drawn = SubjectKey::draw(subject);
+        check_subject(subject, self.names)?;
+        let users = Arc::new(());
+        let drawn = SubjectKey::draw(subject, Arc::clone(&users));
         let drawn = drawn.map_err(|error| SealRefusal::Unavailable(error.to_string()))?;
         self.write(|known| match known.sealing(subject, now_us)? {
             // Another request was first.
             Some(Ok(key)) => Ok(key),
             Some(Err(_)) => Err(SealRefusal::Unavailable("it was just made; try again".into())),
-            None => Ok(known.begin(drawn)),
+            None => Ok(known.begin(drawn, &users)),
         })
     }
 
     /// The key of this id, unwrapped from its slot.
     fn load(&self, id: &KeyId) -> Result<Arc<SubjectKey>, Closed> {
         let store = self.store();
-        let entry = self.read(|known| known.keys.get(id).copied()).ok_or(Closed::Unavailable)?;
-        if entry.state != KeyState::Live {
-            return Err(Closed::Erased);
-        }
-        let (Some((file, roots)), Some(slot)) = (&store.open, entry.slot) else {
+        let (slot, users) = self.write(|known| {
+            let entry = known.keys.get_mut(id).ok_or(Closed::Unavailable)?;
+            entry.state.closed().map_or_else(|| Ok((entry.slot, entry.users())), Err)
+        })?;
+        let (Some((file, roots)), Some(slot)) = (&store.open, slot) else {
             return self.read(|known| known.cache.get(id).cloned()).ok_or(Closed::Unavailable);
         };
         let slot = file.read(slot).map_err(|_| Closed::Unavailable)?;
         let bytes = slot.unwrap(roots).ok_or(Closed::Unavailable)?;
-        let key = Arc::new(SubjectKey::of(&slot.subject, &bytes));
+        let key = Arc::new(SubjectKey::of(&slot.subject, &bytes, users));
         // Under the store's lock: nothing is erased meanwhile.
         self.write(|known| known.keep(Arc::clone(&key)));
         Ok(key)
@@ -256,13 +211,10 @@ impl SubjectKeys {
     ) -> Result<Vec<u8>, Closed> {
         let found = self.read(|known| {
             let entry = known.keys.get(&part.key).ok_or(Closed::Unavailable)?;
-            match entry.state {
-                KeyState::Live => Ok(known.cache.get(&part.key).cloned()),
-                KeyState::Withdrawn { .. } | KeyState::Erased { .. } => Err(Closed::Erased),
-            }
+            entry.state.closed().map_or_else(|| Ok(known.cache.get(&part.key).cloned()), Err)
         })?;
         let key = found.map_or_else(|| self.load(&part.key), Ok)?;
-        sealer::open(&key, part, subject, event_type).ok_or(Closed::Damaged)
+        key.open(part, subject, event_type).ok_or(Closed::Damaged)
     }
 
     /// The state of a subject's newest key, and its id; `None` if it has none.
@@ -278,9 +230,8 @@ impl SubjectKeys {
         self.read(|known| known.keys.get(id).map(|entry| entry.state))
     }
 
-    /// Withdraws the key of a subject, if it has a live one; returns its id, and what is alive while
-    /// a request still seals with it.
-    pub fn withdraw(&self, subject: &str, erases_at_us: u64) -> Option<(KeyId, Weak<SubjectKey>)> {
+    /// Withdraws the key of a subject, if it has one that is not erased; returns its id.
+    pub fn withdraw(&self, subject: &str, erases_at_us: u64) -> Option<KeyId> {
         let _store = self.store();
         self.write(|known| {
             let id = *known.of_subject.get(subject)?;
@@ -289,9 +240,19 @@ impl SubjectKeys {
                 return None;
             }
             entry.state = KeyState::Withdrawn { erases_at_us };
-            let cached = known.cache.remove(&id);
-            Some((id, cached.map_or_else(Weak::new, |key| Arc::downgrade(&key))))
+            known.cache.remove(&id);
+            Some(id)
         })
+    }
+
+    /// Whether a request still seals or opens with a key that was withdrawn.
+    pub fn is_in_use(&self, id: &KeyId) -> bool {
+        self.read(|known| known.keys.get(id).is_some_and(|entry| entry.users.strong_count() > 0))
+    }
+
+    /// The number of the last change of the store.
+    pub fn change(&self) -> u64 {
+        self.store().open.as_ref().map_or(0, |(file, _)| file.change)
     }
 
     /// Gives a withdrawn key back.
@@ -363,7 +324,9 @@ impl SubjectKeys {
                 .load()?
                 .ok_or_else(|| KeysFault::RootMissing { source: self.source.to_string() })?,
         };
+        let change = file.change + 1;
         file.rewrite(&mut |slot| {
+            let slot = Slot { change, ..slot };
             let SlotContent::Live { generation, .. } = slot.content else { return Ok(slot) };
             let missing = KeysFault::GenerationMissing { generation };
             let key = slot.unwrap(&next).ok_or(missing)?;
@@ -402,7 +365,7 @@ impl SubjectKeys {
             status.change = file.change;
             status.generations = roots.generations().map(|generation| (generation, 0)).collect();
         }
-        let entries: Vec<KeyEntry> = self.read(|known| known.keys.values().copied().collect());
+        let entries: Vec<KeyEntry> = self.read(|known| known.keys.values().cloned().collect());
         for entry in entries {
             match entry.state {
                 KeyState::Live => status.live += 1,
@@ -422,92 +385,4 @@ impl SubjectKeys {
     pub fn source(&self) -> &RootSource {
         &self.source
     }
-}
-
-impl Known {
-    /// Takes note of a slot at the start.
-    fn learn(&mut self, number: u32, slot: &Slot, roots: &KeyRoots) -> Result<(), KeysFault> {
-        let state = match slot.content {
-            SlotContent::Live { generation, .. } => {
-                if !roots.generations().any(|known| known == generation) {
-                    return Err(KeysFault::GenerationMissing { generation });
-                }
-                KeyState::Live
-            }
-            SlotContent::Erased { fence_until_us } => KeyState::Erased { fence_until_us },
-        };
-        self.of_subject.insert(slot.subject.clone(), slot.id);
-        self.keys.insert(slot.id, KeyEntry { slot: Some(number), state });
-        Ok(())
-    }
-
-    /// The key that seals for a subject; its id if it must be loaded; `None` if there is none yet.
-    fn sealing(
-        &self,
-        subject: &str,
-        now_us: u64,
-    ) -> Result<Option<Result<Arc<SubjectKey>, KeyId>>, SealRefusal> {
-        let Some(id) = self.of_subject.get(subject) else { return Ok(None) };
-        match self.keys.get(id).map(|entry| entry.state) {
-            None => Ok(None),
-            Some(KeyState::Live) => Ok(Some(self.cache.get(id).cloned().ok_or(*id))),
-            Some(KeyState::Withdrawn { .. }) => Err(SealRefusal::Erased { until_us: None }),
-            Some(KeyState::Erased { fence_until_us }) if fence_until_us > now_us => {
-                Err(SealRefusal::Erased { until_us: Some(fence_until_us) })
-            }
-            Some(KeyState::Erased { .. }) => Ok(None),
-        }
-    }
-
-    /// Adds a new key.
-    fn begin(&mut self, key: SubjectKey) -> Arc<SubjectKey> {
-        let key = Arc::new(key);
-        self.of_subject.insert(key.subject.clone(), key.id);
-        self.keys.insert(key.id, KeyEntry { slot: None, state: KeyState::Live });
-        self.unsaved.push(Arc::clone(&key));
-        self.keep(Arc::clone(&key));
-        key
-    }
-
-    fn keep(&mut self, key: Arc<SubjectKey>) {
-        if self.cache.len() >= CACHED {
-            // One that is not durable is nowhere else.
-            self.cache.retain(|_, key| !key.is_durable());
-        }
-        self.cache.insert(key.id, key);
-    }
-
-    /// Takes note of keys that are durable, in slots from `first` on.
-    fn saved(&mut self, keys: &[Arc<SubjectKey>], first: u32) {
-        for (slot, key) in (first..).zip(keys) {
-            if let Some(entry) = self.keys.get_mut(&key.id) {
-                entry.slot = Some(slot);
-            }
-            key.is_durable.store(true, Ordering::Release);
-            // The cache may drop it now; the plain bytes go with it.
-        }
-        self.unsaved.retain(|key| !key.is_durable());
-    }
-}
-
-/// Checks what a new subject is called.
-fn check_subject(subject: &str) -> Result<(), SealRefusal> {
-    let most = MAX_SUBJECT_BYTES.min(limits::MAX_TAG_BYTES);
-    let Some((key, value)) = subject.split_once(':') else { return Err(SealRefusal::NotASubject) };
-    if key.is_empty() || value.is_empty() || check_text(subject, most).is_err() {
-        return Err(SealRefusal::NotASubject);
-    }
-    if is_identifying(value) { Err(SealRefusal::Identifying) } else { Ok(()) }
-}
-
-/// Whether a value looks like an e-mail address or an international telephone number.
-fn is_identifying(value: &str) -> bool {
-    let is_address = value.split_once('@').is_some_and(|(user, host)| {
-        !user.is_empty() && host.contains('.') && !host.starts_with('.') && !host.ends_with('.')
-    });
-    let is_separator = |c: char| matches!(c, ' ' | '-' | '.' | '(' | ')' | '/');
-    let number = value.strip_prefix('+').unwrap_or_default();
-    let digits = number.chars().filter(char::is_ascii_digit).count();
-    let is_number = number.chars().all(|c| c.is_ascii_digit() || is_separator(c));
-    is_address || (is_number && (7..=15).contains(&digits))
 }

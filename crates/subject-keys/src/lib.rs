@@ -20,18 +20,19 @@
 
 mod fault;
 mod key;
+mod key_table;
 mod keys;
 mod roots;
 mod sealer;
 mod slot;
 mod store;
+mod subject_names;
 
 pub use fault::{KeysFault, RootFault, SealRefusal};
-pub use key::SubjectKey;
-pub use keys::{Closed, KeyState, KeysStatus, Persisted, StorageOpener, SubjectKeys};
+pub use key::{MAX_SUBJECT_BYTES, SubjectKey};
+pub use key_table::{Closed, KeyState};
+pub use keys::{KeysStatus, Persisted, StorageOpener, SubjectKeys};
 pub use roots::{KeyRoots, RootSource};
 pub use sealer::{NonceSalt, PlainPart, SealedWith, Sealer};
+pub use subject_names::SubjectNames;
 pub use wellspring_format::sealed_parts::{KeyId, PartKind};
-
-/// Maximum length of a subject, in bytes: of a tag such as `student:ada`.
-pub const MAX_SUBJECT_BYTES: usize = 120;

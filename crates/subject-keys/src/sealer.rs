@@ -1,36 +1,12 @@
-//! Sealing and opening parts of events: AES-256-GCM with the subject's key, bound to what the part
-//! is, to the subject and to the event's type. Neither position nor history is bound, as sealing
-//! precedes staging, and a restored log stays readable.
+//! Sealing the parts of a request's events: AES-256-GCM with the keys of their subjects.
 
 use crate::fault::SealRefusal;
-use crate::key::{SubjectKey, random};
+use crate::key::{SubjectKey, bound, random};
 use crate::keys::SubjectKeys;
-use ring::aead::{Aad, Nonce};
 use ring::hmac;
 use std::sync::Arc;
-use wellspring_format::sealed_parts::{NONCE_BYTES, PartKind, PartsWriter, SealedPart};
+use wellspring_format::sealed_parts::{NONCE_BYTES, PartKind, PartsWriter};
 use wellspring_types::EventId;
-
-/// Binds a part to its place.
-fn bound(kind: PartKind, subject: &str, event_type: &str) -> Vec<u8> {
-    let lengths = [kind as u8, subject.len() as u8];
-    [b"wellspring part 1", &lengths[..], subject.as_bytes(), event_type.as_bytes()].concat()
-}
-
-/// `None`: the key does not open it.
-pub(crate) fn open(
-    key: &SubjectKey,
-    part: &SealedPart<'_>,
-    subject: &str,
-    event_type: &str,
-) -> Option<Vec<u8>> {
-    let mut text = part.ciphertext.to_vec();
-    let nonce = Nonce::assume_unique_for_key(part.nonce);
-    let bound = Aad::from(bound(part.kind, subject, event_type));
-    let length = key.cipher.open_in_place(nonce, bound, &mut text).ok()?.len();
-    text.truncate(length);
-    Some(text)
-}
 
 /// What the nonce of a part is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +77,7 @@ impl Sealer {
             let nonce = nonce.map_err(|why| (at, SealRefusal::Unavailable(why.to_string())))?;
             self.writer.push((part.tag, part.kind, &key.id), part.plaintext, |place, text, tag| {
                 *place = nonce;
-                let nonce = Nonce::assume_unique_for_key(nonce);
-                let made = key.cipher.seal_in_place_separate_tag(nonce, Aad::from(bound), text);
-                // Only a part of 64 GiB is too long.
-                tag.copy_from_slice(made.expect("a part is shorter").as_ref());
+                key.seal(nonce, &bound, text, tag);
             });
         }
         Ok(self.writer.bytes())
@@ -157,13 +130,15 @@ impl SealedWith {
         self.0.iter().all(|key| key.is_durable())
     }
 
-    /// What a digest of a request's plaintext may be stored as. A plain digest would let anyone test
-    /// guesses about erased data; with a key among these it is keyed, and ends with that key.
+    /// What a digest of a request's plaintext may be stored as. A plain digest would let anyone
+    /// test guesses about erased data; with keys among these it is keyed.
     #[must_use]
     pub fn digest(&self, plain: [u8; 16]) -> [u8; 16] {
-        let Some(key) = self.0.first() else { return plain };
-        let tag = hmac::sign(&key.digests, &plain);
-        tag.as_ref()[..16].try_into().expect("sixteen bytes")
+        // Keyed by all of them: it ends with any.
+        self.0.iter().fold(plain, |digest, key| {
+            let tag = hmac::sign(&key.digests, &digest);
+            tag.as_ref()[..16].try_into().expect("sixteen bytes")
+        })
     }
 }
 

@@ -18,7 +18,7 @@
 //! Two of them are a sector, which a disk writes whole, so overwriting one leaves the old one or
 //! the new one.
 
-use crate::MAX_SUBJECT_BYTES;
+use crate::key::MAX_SUBJECT_BYTES;
 use crate::roots::{KeyRoots, WRAPPED_BYTES};
 use std::io;
 use wellspring_format::record::{read_u16, read_u32, read_u64};

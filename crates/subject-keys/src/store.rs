@@ -1,5 +1,5 @@
-//! The file `store`: a header, then slots. Slots are overwritten in place, as a file that only grows
-//! could not forget.
+//! The file `store`: a header, then slots. Slots are overwritten in place, as a file that only
+//! grows could not forget.
 //!
 //! | at | size | field |
 //! |---|---|---|

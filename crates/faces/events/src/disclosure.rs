@@ -1,7 +1,7 @@
 //! What is served of events: everything except what their reader must not see.
 //!
-//! - Hashes of passwords and keys in the log `system`: an administrator sees which keys each account
-//!   has; an administrator's leaked key must not reveal all hashes to offline guessing.
+//! - Hashes of passwords and keys in the log `system`: an administrator sees which keys each
+//!   account has; an administrator's leaked key must not reveal all hashes to offline guessing.
 //! - Personal data, for callers that may not see it. For others it is opened here and nowhere else,
 //!   so nothing that is derived from events and kept can hold it.
 
@@ -79,6 +79,10 @@ impl Disclosure {
                 }
                 Some(keys) => match keys.open_part(&part, subject, event.event_type()) {
                     Ok(plain) => Some(plain),
+                    Err(Closed::Withdrawn) => {
+                        parts.is_withheld = true;
+                        None
+                    }
                     Err(Closed::Erased) => {
                         parts.erased.push(subject);
                         None

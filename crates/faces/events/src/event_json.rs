@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use std::borrow::Cow;
 use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339, push_rfc3339};
 use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::subjects::SUBJECT_ERASED;
 use wellspring_host::wire::json::{
     Cursor, Fault, FaultKind, ReadResult, base64_fault, document, missing, once, push_string,
     push_tags, push_u64, rule, unknown,
@@ -208,9 +209,8 @@ pub(crate) struct EventReader<'a> {
     pub(crate) content: Option<EncodedEvents>,
     /// The id of the last event.
     pub(crate) id: Option<EventId>,
-    /// Whether the last event is one of consumers, whose positions are those of another log
-    /// ([`Style::Import`]).
-    pub(crate) is_of_consumers: bool,
+    /// Whether the last event is not imported ([`Style::Import`]).
+    pub(crate) is_passed_over: bool,
 }
 
 impl<'a> EventReader<'a> {
@@ -237,7 +237,7 @@ impl<'a> EventReader<'a> {
         let mut is_erased = false;
         self.tags.clear();
         self.metadata.clear();
-        self.is_of_consumers = false;
+        self.is_passed_over = false;
         let (mut event_type, mut data, mut id) = (None, None, None);
         let (mut tags, mut metadata) = (None, None);
         let (mut recorded_at, mut recorded_at_us) = (None, 0);
@@ -246,8 +246,8 @@ impl<'a> EventReader<'a> {
             match key {
                 "type" => {
                     let text = value.string()?;
-                    self.is_of_consumers = style == Style::Import && is_of_consumers(&text);
-                    match kept.fault(&text).filter(|_| !self.is_of_consumers) {
+                    self.is_passed_over = style == Style::Import && is_passed_over(&text);
+                    match kept.fault(&text).filter(|_| !self.is_passed_over) {
                         None => once(&mut event_type, at, text),
                         Some(fault) => rule(at, fault),
                     }
@@ -377,6 +377,12 @@ impl<'a> EventReader<'a> {
             Ok(())
         })
     }
+}
+
+/// Whether an import passes over events of this type: positions in those of consumers are those of
+/// another log, and what a data subject's erasure has taken is gone where it was exported.
+fn is_passed_over(event_type: &str) -> bool {
+    is_of_consumers(event_type) || event_type == SUBJECT_ERASED
 }
 
 /// A payload as JSON or as base64, according to the field's name; not both.

@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 use wellspring_host::http::required_freshness::freshen;
+use wellspring_host::http::subjects::ensure_key;
 use wellspring_host::http::{Answer, Host, Request, Response, fast};
-use wellspring_host::ingest::{IngestConfig, IngestOverflow, ensure_key};
+use wellspring_host::ingest::{IngestConfig, IngestOverflow};
 use wellspring_host::node::IngestAccount;
-use wellspring_host::subjects::SUBJECT_HEADER;
 use wellspring_log::batcher::Amount;
 
 /// `POST /e`.
 pub(crate) async fn post(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let target = request.uri.path_and_query().map_or("", |text| text.as_str()).to_owned();
-    let subject = request.headers.get(SUBJECT_HEADER).map(|value| value.as_bytes());
-    ensure_key(&host, &target, subject).await?;
+    ensure_key(&host, &request, &target).await?;
     Ok(fast::serve(&host, &mut request, &target).await)
 }
 

@@ -52,13 +52,13 @@ use wellspring_host::http::contract::{
 };
 use wellspring_host::http::declared_problems::{APPENDING, READING};
 use wellspring_host::http::face::{Face, ServedRoute};
+use wellspring_host::http::subjects::SUBJECT;
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::stats::family::Family;
-use wellspring_host::subjects::SUBJECT;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, DELIVERY_LOST, DELIVERY_STAGED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind,

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use wellspring_format::sealed_parts::{MAX_PARTS, PartKind};
 use wellspring_host::http::Host;
-use wellspring_host::subjects::{SUBJECT, refusal};
+use wellspring_host::subjects::{SUBJECT_NAME, refusal};
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, ReadResult, once, rule};
 use wellspring_host::wire::problem::Problem;
 use wellspring_subject_keys::{NonceSalt, PlainPart, SealRefusal, SealedWith, Sealer};
@@ -72,7 +72,7 @@ impl EventSealer {
     /// The problem of an event that was not read.
     pub(crate) fn problem(&mut self, fault: &Fault, worded: Box<Problem>) -> Box<Problem> {
         match self.refused.take() {
-            Some(refused) if fault.field.ends_with(SUBJECT.name) => refusal(&refused, SUBJECT.name),
+            Some(refused) if fault.field.ends_with(SUBJECT_NAME) => refusal(&refused, SUBJECT_NAME),
             Some(refused) => refusal(&refused, &fault.field),
             None => worded,
         }
@@ -99,7 +99,11 @@ impl EventSealer {
         then: impl FnOnce(&EventRef<'_, Cow<'a, str>>, &[u8]) -> ReadResult<R>,
     ) -> ReadResult<R> {
         let of_data = fields.subject.as_deref();
-        let of_request = self.subject.as_deref().filter(|_| fields.personal.is_empty());
+        let of_request = self.subject.as_deref().filter(|_| of_data.is_none());
+        if of_request.is_some() && !fields.personal.is_empty() {
+            let rule = "cannot be combined with Wellspring-Subject; name its subjects one way";
+            return Err(Fault::of("personal", at, FaultKind::Rule(rule.to_owned())));
+        }
         let subject = of_data.or(of_request);
         let mut parts: Vec<(u8, PartKind, &str, &[u8])> = Vec::new();
         if let Some(subject) = subject {
@@ -136,7 +140,7 @@ impl EventSealer {
                     None if parts[part].1 == PartKind::Personal => {
                         format!("personal.{}", parts[part].2)
                     }
-                    None => SUBJECT.name.to_owned(),
+                    None => SUBJECT_NAME.to_owned(),
                 };
                 let kind = FaultKind::Rule(refused.to_string());
                 self.refused = Some(refused);

@@ -1,4 +1,4 @@
-//! Carries erasures out, in an order in which a crash anywhere leaves the state before or after:
+//! Carries erasures out, in this order; a crash anywhere leaves the state before or after.
 //!
 //! 1. The keys are withdrawn: nothing seals or opens with them. Requests that already seal are
 //!    waited for, so that nothing is acknowledged that nobody can read.
@@ -13,6 +13,7 @@ use crate::erasure::{self, Erasure, ErasureStage};
 use crate::facts::{self, ErasedInLog};
 use crate::key_backup::{self, EarlierCopies};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub(crate) enum EraserFault {
     Keys(KeysFault),
     Append(AppendError),
     Read(ReadError),
+    /// The backup of the keys, earlier ones of which have to go.
+    Backup(io::Error),
     /// Requests still seal for its subjects.
     InUse,
 }
@@ -81,6 +84,7 @@ impl std::fmt::Display for EraserFault {
             EraserFault::Keys(fault) => fault.fmt(f),
             EraserFault::Append(error) => error.fmt(f),
             EraserFault::Read(error) => error.fmt(f),
+            EraserFault::Backup(error) => write!(f, "backing the keys up: {error}"),
             EraserFault::InUse => f.write_str("requests still store data of its subjects"),
         }
     }
@@ -99,8 +103,9 @@ impl Eraser {
     pub(crate) fn open(host: &Arc<Host>) -> Result<Eraser, EraserFault> {
         let mut open = BTreeMap::new();
         if let (Some(keys), Some(system)) = (&host.subject_keys, host.node.get(SYSTEM_LOG)) {
-            let mut gone = Vec::new();
+            let (mut gone, mut unknown) = (Vec::new(), 0);
             for (id, erasure) in erasure::read(&system, None)? {
+                unknown += erasure.keys.iter().filter(|id| keys.state(id).is_none()).count();
                 let is_live = |id: &&KeyId| {
                     matches!(keys.state(id), Some(KeyState::Live | KeyState::Withdrawn { .. }))
                 };
@@ -111,6 +116,14 @@ impl Eraser {
                     }
                     open.insert(id, erasure);
                 }
+            }
+            if unknown > 0 {
+                tracing::error!(
+                    unknown,
+                    "keys that were erased are not in the store of keys: it is older than they are, or \
+                     another one. If others are missing, too, what they seal cannot be read; stop the \
+                     server and put the newest backup of the keys in place"
+                );
             }
             if !gone.is_empty() {
                 let now_us = host.wall_us();
@@ -150,7 +163,8 @@ impl Eraser {
         locked(&self.open).clone()
     }
 
-    /// Records an erasure, withdraws its keys, and carries it out if it has no grace period. Blocks.
+    /// Records an erasure, withdraws its keys, and carries it out if it has no grace period.
+    /// Blocks.
     ///
     /// # Errors
     /// Those of an append to `system`; later steps are tried again by [`tick`](Self::tick).
@@ -162,7 +176,7 @@ impl Eraser {
     ) -> Result<(), Box<Problem>> {
         let _changing = locked(&self.changing);
         let (keys, now_us) = (self.keys()?, self.host.wall_us());
-        let requested = facts::Requested {
+        let requested = facts::ErasureOrder {
             subjects: erasure.subjects.clone(),
             erases_at_us: erasure.erases_at_us,
             by: erasure.by.clone(),
@@ -218,7 +232,9 @@ impl Eraser {
         }
         if wall_us.saturating_sub(self.looked_us.load(Relaxed)) >= BACKUP_AFTER_US {
             self.looked_us.store(wall_us, Relaxed);
-            self.back_up(EarlierCopies::One);
+            if let Err(fault) = self.back_up(EarlierCopies::One) {
+                tracing::error!(%fault, "the keys of data subjects could not be backed up");
+            }
         }
     }
 
@@ -249,7 +265,7 @@ impl Eraser {
         }
         let now_us = self.host.wall_us();
         keys.erase(&erasure.keys, fence_until_us(&self.host, now_us), now_us)?;
-        self.back_up(EarlierCopies::None);
+        self.back_up(EarlierCopies::None)?;
         let mut logs = Vec::new();
         for (name, log) in self.host.node.all() {
             if name != SYSTEM_LOG {
@@ -265,29 +281,19 @@ impl Eraser {
     }
 
     /// Backs the keys up, if they have changed and there is a place for it.
-    fn back_up(&self, earlier: EarlierCopies) {
+    fn back_up(&self, earlier: EarlierCopies) -> Result<(), EraserFault> {
         let folder = &self.host.subject_config.subject_key_backup_to;
-        let Some(keys) = self.host.subject_keys.as_ref() else { return };
-        if folder.as_os_str().is_empty() {
-            return;
+        let Some(keys) = self.host.subject_keys.as_ref() else { return Ok(()) };
+        let is_known = self.backed_up.load(Relaxed) == keys.change();
+        if folder.as_os_str().is_empty() || (is_known && earlier == EarlierCopies::One) {
+            return Ok(());
         }
-        let written = match keys.copy() {
-            Ok(Some((change, bytes))) => {
-                let is_known = self.backed_up.load(Relaxed) == change;
-                if is_known && earlier == EarlierCopies::One {
-                    return;
-                }
-                key_backup::write(folder, change, &bytes, earlier)
-                    .map(|()| self.backed_up.store(change, Relaxed))
-                    .map_err(|error| error.to_string())
-            }
-            Ok(None) => return,
-            Err(fault) => Err(fault.to_string()),
-        };
-        if let Err(error) = written {
-            let folder = folder.display();
-            tracing::error!(%folder, error, "the keys of data subjects could not be backed up");
+        if let Some((change, bytes)) = keys.copy()? {
+            let written = key_backup::write(folder, self.host.wall_us(), &bytes, earlier);
+            written.map_err(EraserFault::Backup)?;
+            self.backed_up.store(change, Relaxed);
         }
+        Ok(())
     }
 }
 
@@ -324,18 +330,17 @@ fn withdrawn(
 ) -> Result<Vec<KeyId>, EraserFault> {
     // One that was drawn and never stored is in use until its request has ended.
     keys.persist(now_us)?;
-    let found: Vec<_> = (erasure.subjects.iter())
-        .filter_map(|subject| keys.withdraw(subject, erasure.erases_at_us))
-        .collect();
+    let withdraw = |subject: &String| keys.withdraw(subject, erasure.erases_at_us);
+    let found: Vec<KeyId> = erasure.subjects.iter().filter_map(withdraw).collect();
     let mut left = DRAIN;
-    while found.iter().any(|(_, in_use)| in_use.strong_count() > 0) {
+    while found.iter().any(|id| keys.is_in_use(id)) {
         if left.is_zero() {
             return Err(EraserFault::InUse);
         }
         std::thread::sleep(DRAIN_STEP);
         left = left.saturating_sub(DRAIN_STEP);
     }
-    Ok(found.into_iter().map(|(id, _)| id).collect())
+    Ok(found)
 }
 
 /// Tells a log which of these subjects, of those with events in it, are erased; returns how many.
@@ -343,15 +348,24 @@ fn tell(log: &Log, erasure: &str, subjects: &[String]) -> Result<u64, EraserFaul
     let snapshot = log.snapshot();
     let options =
         ReadOptions { after: Some(snapshot.first() - 1), limit: Some(1), ..ReadOptions::default() };
-    let mut found = Vec::new();
-    for subject in subjects {
-        if snapshot.read(&Query::item(&[], &[subject]), options).next()?.is_some() {
-            found.push(subject.as_str());
+    let mut told = 0;
+    for (number, subjects) in subjects.chunks(BATCH).enumerate() {
+        let mut found = Vec::new();
+        for subject in subjects {
+            if snapshot.read(&Query::item(&[], &[subject]), options).next()?.is_some() {
+                found.push(subject.as_str());
+            }
+        }
+        told += found.len() as u64;
+        if found.is_empty() {
+            continue;
+        }
+        let events = facts::subjects_erased(erasure, &found);
+        match log.append(append(events, Some(format!("{erasure}:{number}")))) {
+            // Told before a crash, of fewer, as others have got clear events since.
+            Ok(_) | Err(AppendError::KeyReused { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    for (number, subjects) in found.chunks(BATCH).enumerate() {
-        let events = facts::subjects_erased(erasure, subjects);
-        log.append(append(events, Some(format!("{erasure}:{number}"))))?;
-    }
-    Ok(found.len() as u64)
+    Ok(told)
 }

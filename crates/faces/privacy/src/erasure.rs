@@ -1,6 +1,6 @@
 //! An erasure, as the facts tell it.
 
-use crate::facts::{self, Begun, Completed, ErasedInLog, Requested};
+use crate::facts::{self, DestroyedKeys, ErasedInLog, ErasureOrder, ErasureResult};
 use std::collections::BTreeMap;
 use wellspring_host::hex;
 use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
@@ -51,7 +51,7 @@ impl Erasure {
         let data = event.data();
         match event.event_type() {
             facts::REQUESTED => {
-                let Ok(requested) = serde_json::from_slice::<Requested>(data) else { return };
+                let Ok(requested) = serde_json::from_slice::<ErasureOrder>(data) else { return };
                 self.subjects.extend(requested.subjects);
                 self.by = requested.by;
                 self.erases_at_us = requested.erases_at_us;
@@ -59,12 +59,12 @@ impl Erasure {
             }
             facts::CANCELLED => self.stage = ErasureStage::Cancelled,
             facts::BEGUN => {
-                let Ok(Begun { keys }) = serde_json::from_slice(data) else { return };
+                let Ok(DestroyedKeys { keys }) = serde_json::from_slice(data) else { return };
                 self.keys.extend(keys.iter().filter_map(|key| hex::read(key)).map(KeyId));
                 self.stage = ErasureStage::Begun;
             }
             facts::COMPLETED => {
-                let Ok(Completed { logs }) = serde_json::from_slice(data) else { return };
+                let Ok(ErasureResult { logs }) = serde_json::from_slice(data) else { return };
                 self.logs = logs;
                 self.completed_at_us = Some(event.recorded_at_us());
                 self.stage = ErasureStage::Complete;

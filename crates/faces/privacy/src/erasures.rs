@@ -153,28 +153,42 @@ async fn erase(
     grace_s: u64,
 ) -> Answer {
     let keys = eraser.keys()?;
-    let has_key = |subject: &String| {
-        matches!(keys.state_of(subject), Some((_, KeyState::Live | KeyState::Withdrawn { .. })))
-    };
     if let Some(unknown) = subjects.iter().find(|subject| keys.state_of(subject).is_none()) {
         let detail = format!("nothing is sealed for {unknown}; nothing was done");
         return Err(SUBJECT_UNKNOWN.because(detail).field("subject"));
     }
-    subjects.retain(has_key);
+    let erases_at_us = eraser.host.wall_us().saturating_add(grace_s * 1_000_000);
+    let open = eraser.open_ones();
+    let is_repeated = |erasure: &(&String, &Erasure)| {
+        erasure.1.subjects == subjects && erasure.1.erases_at_us <= erases_at_us
+    };
+    if let Some((id, _)) = open.iter().find(is_repeated) {
+        return accepted(eraser, id.clone()).await;
+    }
+    let is_erased =
+        |subject: &String| matches!(keys.state_of(subject), Some((_, KeyState::Erased { .. })));
+    subjects.retain(|subject| !is_erased(subject));
+    if subjects.is_empty() {
+        let detail = "everything that was sealed for it is erased already";
+        return Err(problem::SUBJECT_ERASED.because(detail).field("subject"));
+    }
     let id = random::bytes::<8>().map_err(|error| problem::IO.because(error.to_string()))?;
     let mut digits = String::new();
     hex::push(&mut digits, &id);
-    let now_us = eraser.host.wall_us();
     let erasure = Erasure {
         subjects,
         by: request.principal.name().map(str::to_owned),
-        requested_at_us: now_us,
-        erases_at_us: now_us.saturating_add(grace_s * 1_000_000),
+        requested_at_us: eraser.host.wall_us(),
+        erases_at_us,
         ..Erasure::default()
     };
     let (doing, named, effects) = (Arc::clone(&eraser), digits.clone(), request.effects.clone());
     elsewhere(move || doing.request(&named, erasure, &effects)).await??;
-    let mut response = answer(eraser, digits).await?;
+    accepted(eraser, digits).await
+}
+
+async fn accepted(eraser: Arc<Eraser>, id: String) -> Answer {
+    let mut response = answer(eraser, id).await?;
     response.status = 202;
     Ok(response)
 }

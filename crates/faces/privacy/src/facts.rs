@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::subjects::SUBJECT_ERASED;
 use wellspring_log::EncodedEvents;
 use wellspring_types::Event;
 
@@ -19,7 +20,6 @@ pub(crate) const REQUESTED: &str = "ErasureRequested";
 pub(crate) const CANCELLED: &str = "ErasureCancelled";
 pub(crate) const BEGUN: &str = "ErasureBegun";
 pub(crate) const COMPLETED: &str = "ErasureCompleted";
-pub(crate) const SUBJECT_ERASED: &str = "SubjectErased";
 /// All of them in the log `system`.
 pub(crate) const ALL: [&str; 4] = [REQUESTED, CANCELLED, BEGUN, COMPLETED];
 /// Subjects or keys of one event.
@@ -35,7 +35,7 @@ pub(crate) static KEPT: KeptEvents = KeptEvents {
 
 /// The content of `ErasureRequested`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Requested {
+pub(crate) struct ErasureOrder {
     pub(crate) subjects: Vec<String>,
     pub(crate) erases_at_us: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,13 +44,13 @@ pub(crate) struct Requested {
 
 /// The content of `ErasureBegun`: ids of keys, in hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct DestroyedKeys {
     pub(crate) keys: Vec<String>,
 }
 
 /// The content of `ErasureCompleted`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Completed {
+pub(crate) struct ErasureResult {
     pub(crate) logs: Vec<ErasedInLog>,
 }
 
@@ -74,11 +74,11 @@ fn push<T: Serialize>(events: &mut EncodedEvents, event_type: &str, tag: &str, c
 }
 
 /// The facts that an erasure was requested.
-pub(crate) fn requested(erasure: &str, request: &Requested) -> EncodedEvents {
+pub(crate) fn requested(erasure: &str, request: &ErasureOrder) -> EncodedEvents {
     let mut events = EncodedEvents::new();
     for subjects in request.subjects.chunks(CHUNK) {
         let (by, subjects) = (request.by.clone(), subjects.to_vec());
-        let part = Requested { subjects, by, erases_at_us: request.erases_at_us };
+        let part = ErasureOrder { subjects, by, erases_at_us: request.erases_at_us };
         push(&mut events, REQUESTED, &tag(erasure), &part);
     }
     events
@@ -88,7 +88,7 @@ pub(crate) fn requested(erasure: &str, request: &Requested) -> EncodedEvents {
 pub(crate) fn begun(erasure: &str, keys: &[String]) -> EncodedEvents {
     let mut events = EncodedEvents::new();
     for keys in keys.chunks(CHUNK) {
-        push(&mut events, BEGUN, &tag(erasure), &Begun { keys: keys.to_vec() });
+        push(&mut events, BEGUN, &tag(erasure), &DestroyedKeys { keys: keys.to_vec() });
     }
     events
 }
@@ -103,7 +103,7 @@ pub(crate) fn cancelled(erasure: &str) -> EncodedEvents {
 /// The fact that an erasure is complete.
 pub(crate) fn completed(erasure: &str, logs: Vec<ErasedInLog>) -> EncodedEvents {
     let mut events = EncodedEvents::new();
-    push(&mut events, COMPLETED, &tag(erasure), &Completed { logs });
+    push(&mut events, COMPLETED, &tag(erasure), &ErasureResult { logs });
     events
 }
 

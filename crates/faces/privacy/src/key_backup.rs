@@ -17,18 +17,19 @@ pub(crate) enum EarlierCopies {
     None,
 }
 
-/// Writes a copy of the store after this change into a folder, durably, and removes older ones.
+/// Writes a copy of the store, made at this time (µs since 1970 UTC), into a folder, durably, and
+/// removes older ones.
 ///
 /// # Errors
 /// The file system's.
 pub(crate) fn write(
     folder: &Path,
-    change: u64,
+    now_us: u64,
     bytes: &[u8],
     earlier: EarlierCopies,
 ) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let name = format!("{PREFIX}{change:020}{SUFFIX}");
+    let name = format!("{PREFIX}{now_us:020}{SUFFIX}");
     let temporary = folder.join(format!("{name}.tmp"));
     let _ = fs::remove_file(&temporary);
     let mut file =

@@ -29,7 +29,7 @@ use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::wire::effects::Repeat;
-use wellspring_host::wire::problem::{IO, KEY_UNAVAILABLE, Kind, NOT_FOUND};
+use wellspring_host::wire::problem::{IO, KEY_UNAVAILABLE, Kind, NOT_FOUND, SUBJECT_ERASED};
 
 /// Problems of requests about keys.
 const KEYS: &[&Kind] = &[&KEY_UNAVAILABLE, &IO];
@@ -51,12 +51,12 @@ impl Face for PrivacyFace {
         DELETE "/v1/subjects/{subject}" Node Admin erasures::erase_one:
             "Erases a data subject: destroys its key."
             .at(&SUBJECT_TAG) .query[&CONFIRM, &GRACE_S] .accept(Accept::Ignored)
-            .fails[APPENDING, READING, KEYS, &[&SUBJECT_UNKNOWN]] => [202 JSON "Erasure"];
+            .fails[APPENDING, READING, KEYS, &[&SUBJECT_UNKNOWN, &SUBJECT_ERASED]] => [202 JSON "Erasure"];
         GET "/v1/erasures" Node Admin erasures::list: "Erasures that wait or are under way."
             .accept(Accept::Ignored) .fails[READING] => [200 JSON "Erasures"];
         POST "/v1/erasures" Node Admin erasures::erase_many: "Erases many data subjects."
             .takes[(JSON, "ErasureRequest")] .accept(Accept::Ignored)
-            .fails[APPENDING, READING, KEYS, &[&SUBJECT_UNKNOWN]] => [202 JSON "Erasure"];
+            .fails[APPENDING, READING, KEYS, &[&SUBJECT_UNKNOWN, &SUBJECT_ERASED]] => [202 JSON "Erasure"];
         GET "/v1/erasures/{erasure}" Node Admin erasures::get: "An erasure: its state, and the proof once it is complete."
             .at(&ERASURE) .accept(Accept::Ignored) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Erasure"];
         POST "/v1/erasures/{erasure}/cancel" Node Admin erasures::cancel: "Cancels an erasure that still waits."

@@ -1,7 +1,6 @@
 //! `GET /v1/subjects/{subject}`: what is stored about a data subject.
 
 use crate::carry_out::Eraser;
-use crate::facts::SUBJECT_ERASED;
 use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::clock::push_rfc3339;
@@ -9,6 +8,7 @@ use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::subjects::SUBJECT_ERASED;
 use wellspring_host::wire::param::Values;
 use wellspring_log::{Log, ReadError, ReadOptions, Work};
 use wellspring_subject_keys::{KeyState, MAX_SUBJECT_BYTES};

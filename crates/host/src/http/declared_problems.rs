@@ -3,10 +3,10 @@
 
 use super::contract::{Accept, Query};
 use super::routes::{Route, Scope};
+use super::subjects::SUBJECT;
 use super::{Answer, Content, NDJSON, SSE};
 use crate::access::Needs;
 use crate::identity::Role;
-use crate::subjects::SUBJECT;
 use crate::wire::param::Values;
 use crate::wire::problem::{self, Kind};
 

@@ -32,14 +32,13 @@ use super::security::{self, Transport};
 use super::server::Server;
 use super::{
     Answer, Content, Host, ReflectedPosition, Request, Response, content, cors, forwarded_message,
-    history, idempotency, required_freshness, websocket,
+    history, idempotency, required_freshness, subjects, websocket,
 };
 use crate::access::credentials;
 use crate::access::{AccessRecheck, GateRequest, Needs};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
-use crate::subjects;
 use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};

@@ -37,6 +37,7 @@ pub mod routes;
 mod security;
 pub mod server;
 pub mod stream;
+pub mod subjects;
 mod unread_answers;
 mod watched_stream;
 mod websocket;

@@ -19,7 +19,7 @@ mod target;
 
 pub use config::{IngestConfig, IngestOverflow};
 pub use intake::{HandoverSide, IngestContext, Intake, IntakeOutcome, Settlement, Ticket};
-pub use path::{ensure_key, fast_path, intake_at};
+pub use path::{fast_path, intake_at, subject_of_target};
 pub use target::{KNOWN, Target};
 
 use crate::wire::ndjson::is_ndjson;

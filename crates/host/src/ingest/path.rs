@@ -1,6 +1,6 @@
 //! `POST /e` as a fast path of both stacks.
 
-use super::target::{log_name, subject_of_target};
+use super::target::{self, log_name};
 use super::{
     ACCEPTED, HandoverSide, IngestContext, Intake, IntakeOutcome, Media, Settlement, Target, Ticket,
 };
@@ -9,9 +9,8 @@ use crate::fast::{
     self, Claim, Factory, FastAnswer, FastPath, FastRequest, FastRoute, Form, FormContent, Head,
     ServingThread, Shape, Stack, Varying, erase,
 };
-use crate::http::Host;
 use crate::identity::Role;
-use crate::subjects::{SUBJECT_HEADER, persist_keys, refusal, subject_of_header};
+use crate::subjects::{SUBJECT_HEADER, subject_of_header};
 use crate::wire::problem::{self, Problem};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -133,22 +132,15 @@ fn with_subject<'a>(target: &'a str, header: Option<&[u8]>) -> Result<Cow<'a, st
     Ok(Cow::Owned(format!("{target}{separator}subject={subject}")))
 }
 
-/// Makes the key of a target's subject durable, if it is new, on the general stack: the lean loop
-/// waits for no barrier.
+/// The data subject of a target, or of the header beside it.
 ///
 /// # Errors
-/// Nothing can be sealed for that subject, or its key cannot be stored.
-pub async fn ensure_key(
-    host: &Arc<Host>,
+/// 422 `invalid`: the header is no UTF-8.
+pub fn subject_of_target(
     target: &str,
     header: Option<&[u8]>,
-) -> Result<(), Box<Problem>> {
-    let target = with_subject(target, header)?;
-    // Whatever is wrong with it is said where it is understood.
-    let Some(subject) = subject_of_target(&target) else { return Ok(()) };
-    let mut sealer = host.sealer();
-    sealer.begin(&subject).map_err(|refused| refusal(&refused, "subject"))?;
-    persist_keys(host, &sealer.into_used()).await
+) -> Result<Option<String>, Box<Problem>> {
+    Ok(target::subject(&with_subject(target, header)?))
 }
 
 fn not_here() -> Box<Problem> {

@@ -63,7 +63,7 @@ pub(super) fn log_name(target: &str) -> Option<String> {
 }
 
 /// The data subject that a target names, if it can be read.
-pub(super) fn subject_of_target(target: &str) -> Option<String> {
+pub(super) fn subject(target: &str) -> Option<String> {
     let (_, query) = split(target)?;
     let params = Params::of(Some(query), KNOWN).ok()?;
     params.get(&SUBJECT).ok()?.map(str::to_owned)

@@ -5,7 +5,7 @@ use crate::setup::SetupError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellspring_log::storage::{DiskStorage, Storage};
-use wellspring_subject_keys::{RootSource, SubjectKeys};
+use wellspring_subject_keys::{RootSource, SubjectKeys, SubjectNames};
 
 /// The folder of the store, and the root's name in it, in the data folder.
 const FOLDER: &str = "keys";
@@ -23,8 +23,11 @@ section! {
     /// Folder for backups of the keys, apart from those of the data: the two newest are kept, after
     /// an erasure one. Empty for none.
     subject_key_backup_to: PathBuf = "WELLSPRING_SUBJECT_KEY_BACKUP_TO", PathBuf::new();
-    /// How long nothing is stored about a subject that was erased, in seconds.
+    /// How long nothing is sealed for a subject that was erased, in seconds.
     subject_fence_s: u64 = "WELLSPRING_SUBJECT_FENCE_S", 30 * 86_400;
+    /// Take data subjects that look like e-mail addresses or telephone numbers, although tags are
+    /// never erased.
+    [default_missing_value = "true", num_args = 0..=1] subject_allow_identifying: bool = "WELLSPRING_SUBJECT_ALLOW_IDENTIFYING", false;
 }
 
 impl SubjectConfig {
@@ -32,15 +35,21 @@ impl SubjectConfig {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self, data: &Path) -> Result<(), SetupError> {
+    pub(crate) fn check(&self, data: &Path, backups: &str) -> Result<(), SetupError> {
         if self.subject_fence_s > LONGEST_FENCE_S {
             return Err(format!("subject_fence_s must be at most {LONGEST_FENCE_S}").into());
         }
         if !self.subject_key_command.is_empty() && !self.subject_key_root.as_os_str().is_empty() {
             return Err("set subject_key_root or subject_key_command, not both".into());
         }
-        if self.subject_key_backup_to.starts_with(data) {
-            return Err("subject_key_backup_to must not be in the data folder".into());
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let keys = absolute(&self.subject_key_backup_to);
+        let is_set = !self.subject_key_backup_to.as_os_str().is_empty();
+        for (other, what) in [(data, "the data folder"), (Path::new(backups), "backup_to")] {
+            let other_is_set = !other.as_os_str().is_empty();
+            if is_set && other_is_set && keys.starts_with(absolute(other)) {
+                return Err(format!("subject_key_backup_to must not be in {what}").into());
+            }
         }
         Ok(())
     }
@@ -61,7 +70,11 @@ impl SubjectConfig {
         let has_folder = folder.is_dir();
         let opener =
             Box::new(move || Ok(Arc::new(DiskStorage::create(&folder)?) as Arc<dyn Storage>));
-        SubjectKeys::open(opener, source, has_folder)
+        let names = match self.subject_allow_identifying {
+            true => SubjectNames::Any,
+            false => SubjectNames::Opaque,
+        };
+        SubjectKeys::open(opener, source, has_folder, names)
             .map_err(|fault| SetupError::new(fault.to_string()))
     }
 }

@@ -1,31 +1,20 @@
-//! Personal data in requests: the header that names its subject, and the sealer of what a request
-//! stores. Keys are those of `wellspring_subject_keys`; erasures are a face's.
+//! Data subjects: the settings of their keys, and how requests name them. Keys are those of
+//! `wellspring_subject_keys`, the sealer of a request is in `http`, erasures are a face's.
 
 mod config;
 
 pub use config::SubjectConfig;
 
 use crate::clock::push_rfc3339;
-use crate::http::contract::Header;
-use crate::http::work::elsewhere;
-use crate::http::{Host, Request};
-use crate::wire::param::Values;
 use crate::wire::problem::{self, Problem};
-use std::sync::Arc;
-use wellspring_subject_keys::{
-    Persisted, RootSource, SealRefusal, SealedWith, Sealer, SubjectKeys,
-};
+use wellspring_subject_keys::SealRefusal;
 
-/// The name of the header, in lower case.
+/// The name of the header that names a data subject.
+pub const SUBJECT_NAME: &str = "Wellspring-Subject";
+/// The same in lower case.
 pub const SUBJECT_HEADER: &str = "wellspring-subject";
-
-/// `Wellspring-Subject`, for every route that stores personal data.
-pub static SUBJECT: Header = Header {
-    name: "Wellspring-Subject",
-    what: "The data subject of what the request stores, a tag: its personal data is sealed with \
-           the subject's key, so that it can be erased.",
-    values: Values::Text(None),
-};
+/// The type of the event that tells a log that a data subject of it was erased.
+pub const SUBJECT_ERASED: &str = "SubjectErased";
 
 /// The subject that a header names.
 ///
@@ -33,31 +22,8 @@ pub static SUBJECT: Header = Header {
 /// 422 `invalid`: it is no UTF-8.
 pub fn subject_of_header(value: Option<&[u8]>) -> Result<Option<&str>, Box<Problem>> {
     let not_a_tag =
-        |_| problem::INVALID.because("Wellspring-Subject must be UTF-8").field(SUBJECT.name);
+        |_| problem::INVALID.because("Wellspring-Subject must be UTF-8").field(SUBJECT_NAME);
     value.map(|value| std::str::from_utf8(value).map_err(not_a_tag)).transpose()
-}
-
-/// The subject that a request names for all that it stores.
-///
-/// # Errors
-/// 422 `invalid`: it is no UTF-8.
-pub fn subject_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
-    debug_assert!(request.contract.reads(&SUBJECT), "the subject is not declared");
-    subject_of_header(request.headers.get(SUBJECT_HEADER).map(|value| value.as_bytes()))
-}
-
-/// Refuses a subject: a client that names one relies on it.
-///
-/// # Errors
-/// 422 `invalid`: there is one.
-pub(crate) fn refuse(request: &Request) -> Result<(), Box<Problem>> {
-    if !request.headers.contains_key(SUBJECT_HEADER) {
-        return Ok(());
-    }
-    let detail = "what this route stores cannot be sealed for a data subject, so it could not be \
-                  erased; nothing was done. Keep personal data out of it, or send it without \
-                  Wellspring-Subject";
-    Err(problem::INVALID.because(detail).field(SUBJECT.name))
 }
 
 /// The problem of something that cannot be sealed.
@@ -80,52 +46,5 @@ pub fn refusal(refusal: &SealRefusal, field: &str) -> Box<Problem> {
             }
         }
         SealRefusal::Unavailable(_) => problem::KEY_UNAVAILABLE.because(detail).field(field),
-    }
-}
-
-impl Host {
-    /// A sealer for one request.
-    pub fn sealer(&self) -> Sealer {
-        Sealer::new(self.subject_keys.clone(), self.clock.wall_us())
-    }
-
-    /// The keys that a request may read with: none if its caller may not see personal data.
-    pub fn keys_for(&self, request: &Request) -> Option<Arc<SubjectKeys>> {
-        let may_see = request.principal.sees_personal(Some(&request.log_name));
-        self.subject_keys.clone().filter(|_| may_see)
-    }
-}
-
-/// Makes new keys durable, before anything sealed with them is staged.
-///
-/// # Errors
-/// 503 `key-unavailable`.
-pub async fn persist_keys(host: &Arc<Host>, sealed: &SealedWith) -> Result<(), Box<Problem>> {
-    if sealed.are_durable() {
-        return Ok(());
-    }
-    let host = Arc::clone(host);
-    elsewhere(move || host.persist_keys_now()).await?
-}
-
-impl Host {
-    /// As [`persist_keys`], on a thread that may block.
-    ///
-    /// # Errors
-    /// 503 `key-unavailable`.
-    pub fn persist_keys_now(&self) -> Result<(), Box<Problem>> {
-        let Some(keys) = &self.subject_keys else { return Ok(()) };
-        let persisted = keys.persist(self.clock.wall_us()).map_err(|fault| {
-            tracing::error!(%fault, "a key of a data subject could not be stored");
-            problem::KEY_UNAVAILABLE.because(format!("a new key could not be stored: {fault}"))
-        })?;
-        if let (Persisted::KeysAndRoot, RootSource::File(root)) = (persisted, keys.source()) {
-            let root = root.display();
-            tracing::warn!(
-                "the root of the keys of data subjects was made: without it everything sealed is \
-                 lost. Keep a second copy apart from the data: cp {root} SOMEWHERE-SAFE"
-            );
-        }
-        Ok(())
     }
 }

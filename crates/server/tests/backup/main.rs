@@ -12,6 +12,7 @@ mod flipped_bytes;
 mod histories;
 mod mending;
 mod missing_end;
+mod personal_data;
 mod planted_links;
 mod production_page;
 mod trim;

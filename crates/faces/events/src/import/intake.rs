@@ -185,7 +185,7 @@ impl Intake {
         if let Err(problem) = self.chunk.read(reader, line, checked, &mut self.sealer.sealer) {
             return self.bad_line(problem);
         }
-        if reader.is_of_consumers {
+        if reader.is_passed_over {
             self.chunk.rewind(before);
             self.oddities.passed_over += 1;
             return Ok(());

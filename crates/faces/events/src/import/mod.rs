@@ -27,8 +27,8 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use wellspring_host::http::content::{content_type, expect_identity};
 use wellspring_host::http::idempotency::import_name;
+use wellspring_host::http::subjects::subject_of;
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
-use wellspring_host::subjects::subject_of;
 use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::{self, Problem};
 

@@ -1,0 +1,221 @@
+//! `wellspring subject`: what is stored about a data subject, and its erasure.
+
+use crate::answer::read;
+use crate::confirmation;
+use crate::exit::{Code, Failure, InputKind, say_lines};
+use crate::numbers::counted;
+use crate::problem::Problem;
+use crate::server::Server;
+use crate::table::table;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wellspring_client::endpoint::percent_encode;
+use wellspring_client::{Answer, Client, Request};
+
+/// Events of a page of an export.
+const PAGE_EVENTS: u64 = 1_000;
+
+/// What `wellspring subject` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+A data subject is a tag such as student:8f14e45f. What is stored with it as its subject is sealed with \
+a key of its own (docs/privacy.md); an erasure destroys that key, and with it the data in every log, copy \
+and backup. If the server has accounts, all of this requires an admin.
+
+Examples:
+  wellspring subject show student:8f14e45f
+  wellspring subject export student:8f14e45f >ada.ndjson
+  wellspring subject erase student:8f14e45f --grace-s 86400     can be cancelled for a day
+  wellspring subject erasure 4f1c09d2a87b4e6f                   its state; complete: the proof
+  wellspring subject cancel 4f1c09d2a87b4e6f")]
+pub struct SubjectArgs {
+    #[command(flatten)]
+    server: Server,
+    #[command(subcommand)]
+    what: SubjectCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SubjectCommand {
+    /// Show the state of its key, and how many events of it each log has
+    Show {
+        /// The data subject
+        subject: String,
+    },
+    /// Write all its events of all logs, opened, one JSON object per line
+    Export {
+        /// The data subject
+        subject: String,
+    },
+    /// Erase everything that is sealed for it, permanently
+    Erase {
+        /// The data subject
+        subject: String,
+        /// How long the erasure can be cancelled, in seconds; nothing shows the data meanwhile
+        #[arg(long, default_value = "0")]
+        grace_s: u64,
+        /// Skip the confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show an erasure as JSON, or those that are not complete
+    Erasure {
+        /// Its id; without it, all that are not complete
+        erasure: Option<String>,
+    },
+    /// Cancel an erasure that still waits
+    Cancel {
+        /// Its id
+        erasure: String,
+    },
+}
+
+/// What is stored about a data subject.
+#[derive(Debug, Deserialize)]
+struct Subject {
+    state: String,
+    erases_at: Option<String>,
+    until: Option<String>,
+    logs: Vec<InLog>,
+}
+
+/// Its events in one log.
+#[derive(Debug, Deserialize)]
+struct InLog {
+    log: String,
+    events: u64,
+    sealed: u64,
+    clear: u64,
+    first: u64,
+    last: u64,
+}
+
+/// An erasure.
+#[derive(Debug, Deserialize)]
+struct Erasure {
+    erasure: String,
+    state: String,
+    erases_at: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &SubjectArgs) -> Result<(), Failure> {
+    let mut client = args.server.client()?;
+    match &args.what {
+        SubjectCommand::Show { subject } => show(&mut client, subject),
+        SubjectCommand::Export { subject } => export(&mut client, subject),
+        SubjectCommand::Erase { subject, grace_s, yes } => {
+            erase(&mut client, subject, *grace_s, *yes)
+        }
+        SubjectCommand::Erasure { erasure } => {
+            let id = erasure.as_deref().map(|id| format!("/{}", percent_encode(id)));
+            let path = format!("/v1/erasures{}", id.unwrap_or_default());
+            print(&ask(&mut client, "GET", &path)?)
+        }
+        SubjectCommand::Cancel { erasure } => {
+            ask(&mut client, "POST", &format!("/v1/erasures/{}/cancel", percent_encode(erasure)))?;
+            eprintln!("Cancelled the erasure {erasure}.");
+            Ok(())
+        }
+    }
+}
+
+fn find(client: &mut Client, subject: &str) -> Result<Subject, Failure> {
+    read(&ask(client, "GET", &format!("/v1/subjects/{}", percent_encode(subject)))?.body)
+}
+
+fn show(client: &mut Client, subject: &str) -> Result<(), Failure> {
+    let found = find(client, subject)?;
+    let detail = match (&found.erases_at, &found.until) {
+        (Some(at), _) => format!("; it is erased at {at}"),
+        (_, Some(until)) => format!("; nothing is stored about it until {until}"),
+        _ => String::new(),
+    };
+    eprintln!("The key of {subject} is {}{detail}.", found.state);
+    let cells = |row: &InLog| {
+        let InLog { log, events, sealed, clear, first, last } = row;
+        let numbers = [events, sealed, clear, first, last].map(u64::to_string);
+        std::iter::once(log.clone()).chain(numbers).collect::<Vec<String>>()
+    };
+    let rows = found.logs.iter().map(cells);
+    say_lines(&table(&["LOG", "EVENTS", "SEALED", "CLEAR", "FIRST", "LAST"], rows))
+}
+
+fn export(client: &mut Client, subject: &str) -> Result<(), Failure> {
+    #[derive(Deserialize)]
+    struct Page<'a> {
+        #[serde(borrow)]
+        events: Vec<&'a RawValue>,
+        next: Option<u64>,
+    }
+    for InLog { log, first, .. } in find(client, subject)?.logs {
+        let mut after = Some(first - 1);
+        while let Some(position) = after {
+            let path = format!(
+                "/v1/logs/{}/events?tag={}&limit={PAGE_EVENTS}&after={position}",
+                percent_encode(&log),
+                percent_encode(subject)
+            );
+            let answer = ask(client, "GET", &path)?;
+            let page: Page<'_> = read(&answer.body)?;
+            // An event is an object with a position.
+            let line = |event: &&RawValue| {
+                let event = event.get().replace(['\n', '\r'], " ");
+                format!("{{\"log\":\"{log}\",{}", &event[1..])
+            };
+            say_lines(&page.events.iter().map(line).collect::<Vec<_>>())?;
+            after = page.next;
+        }
+    }
+    Ok(())
+}
+
+fn erase(client: &mut Client, subject: &str, grace_s: u64, yes: bool) -> Result<(), Failure> {
+    if !yes {
+        let found = find(client, subject)?;
+        let sealed = found.logs.iter().map(|log| log.sealed).sum();
+        let clear: u64 = found.logs.iter().map(|log| log.clear).sum();
+        let stays = match clear {
+            0 => String::new(),
+            _ => format!(
+                " {} with its tag stored clear and will stay.",
+                counted(clear, "event is", "events are")
+            ),
+        };
+        let sealed = counted(sealed, "event", "events");
+        let what = format!(
+            "This erases what {sealed} say about {subject}, in copies and backups too, permanently.{stays}"
+        );
+        confirmation::ask_for(&what, subject)?;
+    }
+    let name = percent_encode(subject);
+    let path = format!("/v1/subjects/{name}?confirm={name}&grace_s={grace_s}");
+    let Erasure { erasure, state, erases_at } = read(&ask(client, "DELETE", &path)?.body)?;
+    match state.as_str() {
+        "complete" => eprintln!("Erased {subject} (erasure {erasure})."),
+        "waiting" => eprintln!(
+            "{subject} is erased at {erases_at}; until then: wellspring subject cancel {erasure}"
+        ),
+        _ => eprintln!("The erasure {erasure} of {subject} has begun; the server goes on with it."),
+    }
+    Ok(())
+}
+
+/// Prints the document of an answer.
+pub(crate) fn print(answer: &Answer) -> Result<(), Failure> {
+    say_lines(&[String::from_utf8_lossy(&answer.body).into_owned()])
+}
+
+/// The answer to a request without a body.
+pub(crate) fn ask(client: &mut Client, method: &str, path: &str) -> Result<Answer, Failure> {
+    let answer = client.call(&Request { method, path, headers: &[], body: None })?;
+    if (200..300).contains(&answer.head.status) {
+        return Ok(answer);
+    }
+    let problem = Problem::of(&answer);
+    let code = match problem.slug() {
+        "erasure-begun" => Code::Refused,
+        _ => problem.code(InputKind::Arguments),
+    };
+    Err(Failure::new(code, problem.sentence()))
+}

@@ -1,0 +1,502 @@
+//! Personal data: what is sealed is in no byte of any file; an erasure reaches reads, restarts,
+//! copies and restored backups; a crash leaves the state before or after; and what is missing is
+//! never called erased.
+
+use crate::backups::{done, refused, shown};
+use crate::client::{Answer, Client};
+use crate::server::Server;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use wellspring_patience::Patience;
+
+const QUIET: &[&str] = &["--scrub-bytes-per-s", "0"];
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");
+const ADA: &str = "student:8f14e45f";
+const BOB: &str = "student:b0b";
+
+fn send(client: &mut Client, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    client.call("POST", path, headers, body.as_bytes()).unwrap()
+}
+
+fn erase(client: &mut Client, subject: &str, more: &str) -> Value {
+    let path = format!("/v1/subjects/{subject}?confirm={subject}{more}");
+    client.call("DELETE", &path, &[], b"").unwrap().expect(202)
+}
+
+fn events(client: &mut Client, log: &str, query: &str) -> Vec<Value> {
+    let page = client.get(&format!("/v1/logs/{log}/events?{query}")).unwrap().expect(200);
+    page["events"].as_array().unwrap().clone()
+}
+
+/// Every way to write a text that could be found in a file.
+fn encodings(text: &str) -> Vec<Vec<u8>> {
+    let mut all = vec![text.as_bytes().to_vec()];
+    all.push(text.encode_utf16().flat_map(u16::to_le_bytes).collect());
+    all.push(text.encode_utf16().flat_map(u16::to_be_bytes).collect());
+    let each = |write: &dyn Fn(u8) -> String| -> Vec<u8> {
+        text.bytes().map(write).collect::<String>().into_bytes()
+    };
+    all.push(each(&|byte| format!("\\u{byte:04x}")));
+    all.push(each(&|byte| format!("%{byte:02X}")));
+    all.push(each(&|byte| format!("{byte:02x}")));
+    all.push(each(&|byte| format!("{byte:02X}")));
+    for offset in 0..3 {
+        let padded = [&b"xyz"[..offset], text.as_bytes()].concat();
+        let coded = STANDARD_NO_PAD.encode(padded);
+        // Without the groups that depend on what stands beside it.
+        all.push(coded.as_bytes()[4.min(offset * 4)..coded.len() / 4 * 4 - 4].to_vec());
+    }
+    all
+}
+
+/// The files under a folder in which one of these texts is found.
+fn found_in(folder: &Path, texts: &[Vec<u8>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(found_in(&path, texts));
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let holds = |text: &&Vec<u8>| bytes.windows(text.len()).any(|window| window == **text);
+        if let Some(text) = texts.iter().find(holds) {
+            found.push(format!("{}: {}", path.display(), String::from_utf8_lossy(text)));
+        }
+    }
+    found
+}
+
+/// Stores canaries in every way that there is; returns what must be found nowhere.
+fn store_canaries(client: &mut Client) -> Vec<Vec<u8>> {
+    let mut secret = Vec::new();
+    let canary = |n: u32| format!("canary-{n}-Zürich-{}", n * 7_919);
+    let subject = ("Wellspring-Subject", ADA);
+    let whole = json!({"events": [{"type": "A", "subject": ADA, "data": {"name": canary(1)}}]});
+    send(client, "/v1/append", &[JSON, ("Idempotency-Key", "k-1")], &whole.to_string()).expect(200);
+    let digest = Sha256::digest(whole.to_string());
+    secret.push(digest[..16].to_vec());
+    let personal = json!({"events": [{"type": "B", "tags": [BOB], "data": {"amount": 5},
+        "personal": {ADA: {"iban": canary(2)}, BOB: {"iban": canary(3)}}}]});
+    send(client, "/v1/append", &[JSON], &personal.to_string()).expect(200);
+    let plain = json!({"events": [{"type": "C", "data": canary(4), "id": uuid(4)}]});
+    send(client, "/v1/append", &[JSON, subject], &plain.to_string()).expect(200);
+    let lines = json!({"type": "D", "data": canary(5)}).to_string() + "\n";
+    let key = ("Idempotency-Key", "bulk");
+    send(client, "/v1/append", &[NDJSON, subject, key], &lines).expect(200);
+    secret.push(Sha256::digest(&lines)[..16].to_vec());
+    let lines = json!({"type": "E", "data": canary(6)}).to_string() + "\n";
+    send(client, "/v1/import", &[NDJSON, subject], &lines).expect(200);
+    let bytes = STANDARD.encode(canary(7));
+    let binary = json!({"events": [{"type": "F", "subject": ADA, "data_base64": bytes}]});
+    send(client, "/v1/append", &[JSON], &binary.to_string()).expect(200);
+    let path = format!("/e?type=G&subject={ADA}&ack=durable");
+    send(client, &path, &[JSON], &json!(canary(8)).to_string()).expect(202);
+    send(client, "/e?type=H&ack=durable", &[subject], &canary(9)).expect(202);
+    // Over the lean loop, with a key that is known by now.
+    let lean = json!({"events": [{"type": "I", "data": canary(10)}]}).to_string();
+    send(client, "/v1/append", &[JSON, subject, ("Idempotency-Key", "lean")], &lean).expect(200);
+    secret.push(Sha256::digest(&lean)[..16].to_vec());
+    secret.extend((1..=10).flat_map(|n| encodings(&canary(n))));
+    secret
+}
+
+fn uuid(n: u32) -> String {
+    format!("018f5c3e-9b2a-7c11-8d3e-{n:012}")
+}
+
+#[test]
+fn what_is_sealed_is_in_no_byte_of_any_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let keys = dir.path().join("key-backups");
+    let flags =
+        [QUIET, &["--subject-key-backup-to", shown(&keys), "--log-level", "debug"]].concat();
+    let server = Server::start_in(&data, &flags);
+    let mut client = server.client();
+    let secret = store_canaries(&mut client);
+    let clear = json!({"events": [{"type": "Clear", "data": "clear-canary"}]}).to_string();
+    send(&mut client, "/v1/append", &[JSON], &clear).expect(200);
+    let told = events(&mut client, "main", &format!("tag={ADA}"));
+    assert!(told.len() >= 9, "{told:?}");
+    for event in &told {
+        let is_binary = event["data_base64"] != Value::Null;
+        assert!(is_binary || event.to_string().contains("canary-"), "{event}");
+    }
+    done(&["backup", "--url", &server.url(), "--to", shown(&place)]);
+    let check = |server: &Server, client: &mut Client| {
+        assert!(!found_in(&data, &[b"clear-canary".to_vec()]).is_empty(), "the search is blind");
+        for folder in [&data, &place] {
+            assert_eq!(found_in(folder, &secret), [""; 0]);
+        }
+        let told = client.get("/metrics").unwrap().text() + &server.log().join("\n");
+        assert!(!told.contains("canary-"), "{told}");
+    };
+    check(&server, &mut client);
+    let store = fs::read(data.join("keys/store")).unwrap();
+    assert_eq!(erase(&mut client, ADA, "")["state"], "complete");
+    check(&server, &mut client);
+    // The backup of the keys has nothing of the old one, nor has an export or a backup made after.
+    assert_eq!(fs::read_dir(&keys).unwrap().count(), 1);
+    let newest = fs::read_dir(&keys).unwrap().next().unwrap().unwrap().path();
+    // Where format.md has a wrapped key in the first slot.
+    let wrapped = [store[4096 + 76..4096 + 124].to_vec()];
+    assert_ne!(wrapped[0], [0; 48]);
+    assert_eq!(found_in(dir.path(), &wrapped), [""; 0]);
+    assert_ne!(fs::read(newest).unwrap(), store);
+    let out = dir.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let file = out.join("all.ndjson");
+    done(&["export", "--url", &server.url(), "-o", shown(&file)]);
+    let again = dir.path().join("again");
+    done(&["backup", "--url", &server.url(), "--to", shown(&again)]);
+    let of_ada: Vec<_> = secret.iter().filter(|text| !is_of_bob(text)).cloned().collect();
+    for folder in [&out, &again] {
+        assert_eq!(found_in(folder, &of_ada), [""; 0]);
+    }
+    assert!(!found_in(&out, &encodings("canary-3-")).is_empty(), "bob is there");
+    drop(client);
+    drop(server);
+    done(&["verify", "--data", shown(&data), "--log", "main"]);
+    assert_eq!(found_in(&data, &secret), [""; 0]);
+}
+
+/// Canary 3 is the only one of another subject.
+fn is_of_bob(text: &[u8]) -> bool {
+    encodings("canary-3-Zürich-23757").iter().any(|coded| coded == text)
+}
+
+#[test]
+fn an_erasure_reaches_everything_and_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let server = Server::start_in(&data, QUIET);
+    let mut client = server.client();
+    client.call("PUT", "/v1/logs/orders", &[], b"").unwrap().expect(201);
+    for log in ["main", "orders"] {
+        let path = format!("/v1/logs/{log}/append");
+        let body = json!({"events": [
+            {"type": "Ordered", "tags": [ADA], "data": {"sum": 5}, "personal": {ADA: 1, BOB: [2]}},
+            {"type": "Named", "subject": ADA, "data": {"name": "Ada"}, "id": uuid(1)},
+            {"type": "Clear", "tags": [ADA], "data": {"clear": true}},
+        ]});
+        send(&mut client, &path, &[JSON], &body.to_string()).expect(200);
+    }
+    done(&["backup", "--url", &server.url(), "--to", shown(&place)]);
+    let old_store = fs::read(data.join("keys/store")).unwrap();
+    let found = client.get(&format!("/v1/subjects/{ADA}")).unwrap().expect(200);
+    assert_eq!(found["state"], "live");
+    let row = json!({"log": "main", "events": 3, "sealed": 2, "clear": 1, "first": 1, "last": 3});
+    assert_eq!(found["logs"][0], row);
+    let exported = done(&["subject", "export", "--url", &server.url(), ADA]);
+    assert_eq!((exported.lines().count(), exported.matches("Ada").count()), (6, 2), "{exported}");
+    // A projection reads what is sealed, and what stays.
+    let name = json!({"projections": {"n": {"query": {"items": [{"tags": [ADA]}]},
+        "reduce": {"last": "/name"}}, "s": {"query": {"items": []}, "reduce": {"sum": "/sum"}}}});
+    let states = |client: &mut Client| {
+        client.post("/v1/project", &name).unwrap().expect(200)["states"].clone()
+    };
+    let before = states(&mut client);
+    assert!(before.to_string().contains("Ada"), "{before}");
+    let erasure = erase(&mut client, ADA, "");
+    assert_eq!(
+        erasure["logs"],
+        json!([{"log": "main", "subjects": 1}, {"log": "orders", "subjects": 1}])
+    );
+    let id = erasure["erasure"].as_str().unwrap().to_owned();
+    let check = |client: &mut Client| {
+        for log in ["main", "orders"] {
+            let told = events(client, log, "limit=3");
+            assert_eq!(
+                (&told[0]["data"], &told[0]["personal"]),
+                (&json!({"sum": 5}), &json!({ADA: null, BOB: [2]}))
+            );
+            assert_eq!((&told[1]["data"], &told[1]["subject"]), (&Value::Null, &json!(ADA)));
+            assert_eq!((&told[0]["erased"], &told[1]["erased"]), (&json!([ADA]), &json!([ADA])));
+            assert_eq!(told[2]["data"], json!({"clear": true}), "it was stored clear");
+            let last = events(client, log, &format!("tag={ADA}&type=SubjectErased"));
+            assert_eq!(last[0]["data"]["erasure"], json!(id));
+        }
+        let after = states(client);
+        assert!(!after.to_string().contains("Ada") && after["s"] == before["s"], "{after}");
+        let found = client.get(&format!("/v1/subjects/{ADA}")).unwrap().expect(200);
+        assert_eq!(found["state"], "erased");
+        let again = send(
+            client,
+            "/v1/append",
+            &[JSON, ("Wellspring-Subject", ADA)],
+            r#"{"events":[{"type":"X","data":1}]}"#,
+        );
+        assert_eq!(again.problem(409)["type"], "/problems/subject-erased");
+        let proof = client.get(&format!("/v1/erasures/{id}")).unwrap().expect(200);
+        assert_eq!(
+            (&proof["state"], proof["keys"].as_array().unwrap().len()),
+            (&json!("complete"), 1)
+        );
+    };
+    check(&mut client);
+    // Clients cannot say it.
+    let forged = send(
+        &mut client,
+        "/v1/append",
+        &[JSON],
+        r#"{"events":[{"type":"SubjectErased","data":1}]}"#,
+    );
+    assert_eq!(forged.problem(422)["field"], "events[0].type");
+    let unknown = client.call("DELETE", "/v1/subjects/a:b?confirm=a:b", &[], b"").unwrap();
+    assert_eq!(unknown.problem(404)["type"], "/problems/subject-unknown");
+    drop(client);
+    let data = server.kill();
+    let server = Server::start_in(&data, QUIET);
+    check(&mut server.client());
+    // A root of its own makes earlier copies worthless.
+    let rotated = done(&["keys", "rotate", "--yes", "--url", &server.url()]);
+    assert!(rotated.contains(r#""generations":{"2":1}"#), "{rotated}");
+    let new_store = dir.path().join("keys.wsk");
+    done(&["keys", "backup", "--url", &server.url(), shown(&new_store)]);
+    check(&mut server.client());
+    drop(server);
+    let said = stopped(&data, &old_store);
+    assert!(said.contains("generation 1") && said.contains("put it back"), "{said}");
+    fs::copy(&new_store, data.join("keys/store")).unwrap();
+    // A backup from before, with the newest keys: still erased.
+    let other = dir.path().join("restored");
+    done(&["restore", "--from", shown(&place), "--data", shown(&other)]);
+    fs::create_dir(other.join("keys")).unwrap();
+    for name in ["store", "root"] {
+        fs::copy(data.join("keys").join(name), other.join("keys").join(name)).unwrap();
+    }
+    let server = Server::start_in(&other, QUIET);
+    let mut client = server.client();
+    let told = events(&mut client, "main", "limit=3");
+    assert_eq!((&told[1]["erased"], &told[0]["personal"][BOB]), (&json!([ADA]), &json!([2])));
+    drop(client);
+    drop(server);
+    // Without keys nothing is called erased.
+    fs::remove_dir_all(other.join("keys")).unwrap();
+    let server = Server::start_in(&other, QUIET);
+    let told = events(&mut server.client(), "main", "limit=3");
+    assert_eq!((&told[1]["erased"], &told[1]["unavailable"]), (&Value::Null, &json!([ADA])));
+}
+
+/// Puts this store in place and starts a server, which has to refuse; returns what it said.
+fn stopped(data: &Path, store: &[u8]) -> String {
+    fs::write(data.join("keys/store"), store).unwrap();
+    refused(1, &["serve", "--data", shown(data), "--listen", "127.0.0.1:0"])
+}
+
+#[test]
+fn an_old_store_of_keys_brings_nobody_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = Server::start_in(&data, QUIET);
+    let mut client = server.client();
+    let body = json!({"events": [{"type": "N", "data": "x", "personal": {ADA: 1, BOB: 2}}]});
+    client.post("/v1/append", &body).unwrap().expect(200);
+    let old_store = fs::read(data.join("keys/store")).unwrap();
+    erase(&mut client, ADA, "");
+    drop(client);
+    let data = server.kill();
+    // Under the same root it would open everything, but the log system knows.
+    fs::write(data.join("keys/store"), old_store).unwrap();
+    let server = Server::start_in(&data, QUIET);
+    let told = events(&mut server.client(), "main", "limit=1");
+    assert_eq!(told[0]["personal"], json!({ADA: null, BOB: 2}));
+    assert_eq!(told[0]["erased"], json!([ADA]));
+    drop(server);
+    fs::remove_file(data.join("keys/root")).unwrap();
+    let said = refused(1, &["serve", "--data", shown(&data), "--listen", "127.0.0.1:0"]);
+    assert!(said.contains("everything that is sealed is lost"), "{said}");
+}
+
+#[test]
+fn an_erasure_waits_its_grace_can_be_cancelled_and_survives_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_in(&dir.path().join("data"), QUIET);
+    let mut client = server.client();
+    let body = json!({"events": [{"type": "N", "data": "x", "personal": {ADA: 1, BOB: 2}}]});
+    client.post("/v1/append", &body).unwrap().expect(200);
+    let shown_to = |client: &mut Client| {
+        let event = &events(client, "main", "limit=1")[0];
+        assert_eq!(
+            event["withheld"] == json!(true),
+            event["personal"][ADA] == Value::Null && event["erased"] == Value::Null
+        );
+        event["personal"].clone()
+    };
+    let waiting = erase(&mut client, ADA, "&grace_s=3600");
+    assert_eq!((&waiting["state"], &waiting["keys"]), (&json!("waiting"), &json!([])));
+    let path = format!("/v1/erasures/{}/cancel", waiting["erasure"].as_str().unwrap());
+    assert_eq!(shown_to(&mut client), json!({ADA: null, BOB: 2}));
+    drop(client);
+    let data = server.kill();
+    let server = Server::start_in(&data, QUIET);
+    let mut client = server.client();
+    assert_eq!(shown_to(&mut client), json!({ADA: null, BOB: 2}), "it is withdrawn still");
+    let list = client.get("/v1/erasures").unwrap().expect(200);
+    assert_eq!(list["erasures"][0]["subjects"], json!([ADA]));
+    assert_eq!(send(&mut client, &path, &[], "").expect(200)["state"], "cancelled");
+    assert_eq!(send(&mut client, &path, &[], "").expect(200)["state"], "cancelled", "again");
+    assert_eq!(shown_to(&mut client), json!({ADA: 1, BOB: 2}));
+    client.post("/v1/append", &body).unwrap().expect(200);
+    let due = erase(&mut client, ADA, "&grace_s=1");
+    let path = format!("/v1/erasures/{}", due["erasure"].as_str().unwrap());
+    drop(client);
+    let data = server.kill();
+    let server = Server::start_in(&data, QUIET);
+    let mut client = server.client();
+    let mut patience = Patience::new();
+    while client.get(&path).unwrap().expect(200)["state"] != "complete" {
+        patience.pause("the erasure is carried out");
+    }
+    let late = send(&mut client, &format!("{path}/cancel"), &[], "").problem(409);
+    assert_eq!(late["type"], "/problems/erasure-begun");
+    assert_eq!(shown_to(&mut client), json!({ADA: null, BOB: 2}));
+}
+
+#[test]
+fn many_are_erased_whatever_a_crash_cuts_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start_in(&dir.path().join("data"), QUIET);
+    for round in 0..4u64 {
+        let mut client = server.client();
+        let name = |n: u64| format!("user:{round}-{n}");
+        let event = |n: u64| json!({"type": "N", "subject": name(n), "data": {"n": n}});
+        let all: Vec<Value> = (0..300).map(event).collect();
+        client.post("/v1/append", &json!({"events": all})).unwrap().expect(200);
+        let subjects: Vec<String> = (0..299).map(name).collect();
+        let body = json!({"subjects": subjects, "grace_s": 0}).to_string();
+        // The answer may be lost with the server.
+        let url = server.url();
+        let asking = std::thread::spawn(move || {
+            let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+            let mut client = Client::connect(address).unwrap();
+            client.call("POST", "/v1/erasures", &[JSON], body.as_bytes()).ok();
+        });
+        std::thread::sleep(Duration::from_millis(3 + round * 6));
+        drop(client);
+        let data = server.kill();
+        asking.join().unwrap();
+        server = Server::start_in(&data, QUIET);
+        let mut client = server.client();
+        let mut patience = Patience::new();
+        while client.get("/v1/erasures").unwrap().expect(200)["erasures"] != json!([]) {
+            patience.pause("what has begun ends");
+        }
+        let before = told_before(&mut client, round);
+        let told = events(&mut client, "main", &format!("type=N&after={before}&limit=300"));
+        let erased = told.iter().filter(|event| event["erased"] != Value::Null).count();
+        assert!(erased == 0 || erased == 299, "all or none: {erased}");
+        assert_eq!(told[299]["data"], json!({"n": 299}), "another one stays");
+    }
+}
+
+/// The position before the first event of a round.
+fn told_before(client: &mut Client, round: u64) -> u64 {
+    events(client, "main", &format!("tag=user:{round}-0&limit=1"))[0]["position"].as_u64().unwrap()
+        - 1
+}
+
+#[test]
+fn a_retry_is_known_although_nothing_equal_is_stored() {
+    let server = Server::start_with(QUIET);
+    let mut client = server.client();
+    let key = ("Idempotency-Key", "once");
+    let body =
+        |name: &str| json!({"events": [{"type": "N", "subject": ADA, "data": name}]}).to_string();
+    for replayed in [false, true] {
+        let answer = send(&mut client, "/v1/append", &[JSON, key], &body("Ada")).expect(200);
+        assert_eq!((&answer["first"], &answer["replayed"]), (&json!(1), &json!(replayed)));
+    }
+    let other = send(&mut client, "/v1/append", &[JSON, key], &body("Eve")).problem(422);
+    assert_eq!(other["type"], "/problems/idempotency-key-reused");
+    let named = |name: &str| {
+        json!({"events": [{"type": "N", "subject": ADA, "data": name, "id": uuid(7)}]}).to_string()
+    };
+    for replayed in [false, true] {
+        let answer = send(&mut client, "/v1/append", &[JSON], &named("Ada")).expect(200);
+        assert_eq!((&answer["first"], &answer["replayed"]), (&json!(2), &json!(replayed)));
+    }
+    let other = send(&mut client, "/v1/append", &[JSON], &named("Eve")).problem(409);
+    assert_eq!(other["type"], "/problems/event-id-reused");
+    // Equal events differ where they are stored; an import knows them again all the same.
+    let lines: String = (0..50)
+        .map(|n| {
+            json!({"type": "L", "tags": [format!("l:{}", n % 5)], "subject": ADA, "data": n % 3})
+                .to_string()
+                + "\n"
+        })
+        .collect();
+    for added in [50, 0] {
+        let answer = send(&mut client, "/v1/import", &[NDJSON], &lines).expect(200);
+        assert_eq!((&answer["added"], &answer["known"]), (&json!(added), &json!(50 - added)));
+    }
+    // What was exported comes back sealed; what was erased stays so.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("out.ndjson");
+    let export = |name: &str| {
+        done(&["export", "--url", &server.url(), "--log", name, "-o", shown(&file)]);
+        let copy = format!("copy-{name}");
+        done(&["log", "create", "--url", &server.url(), &copy]);
+        done(&["import", "--url", &server.url(), "--log", &copy, shown(&file)]);
+        copy
+    };
+    let copy = export("main");
+    let found = client.get(&format!("/v1/subjects/{ADA}")).unwrap().expect(200);
+    assert_eq!((&found["logs"][0]["sealed"], &found["logs"][0]["clear"]), (&json!(52), &json!(0)));
+    assert_eq!(found["logs"].as_array().unwrap().len(), 2, "{copy}: {found}");
+    erase(&mut client, ADA, "");
+    let again = export(&copy);
+    assert_eq!(events(&mut client, &again, "limit=1")[0]["data"], Value::Null);
+}
+
+#[test]
+fn what_cannot_be_sealed_is_refused_by_name() {
+    let server = Server::start_with(QUIET);
+    let mut client = server.client();
+    let subject = ("Wellspring-Subject", ADA);
+    let refused_at = |client: &mut Client, event: Value| {
+        let body = json!({"events": [event]}).to_string();
+        send(client, "/v1/append", &[JSON], &body).problem(422)["field"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    for (event, field) in [
+        (json!({"type": "N", "data": 1, "subject": "ada@example.com"}), "events[0].subject"),
+        (json!({"type": "N", "data": 1, "subject": "user:ada@example.com"}), "events[0].subject"),
+        (json!({"type": "N", "data": 1, "subject": "user:+49 170 1234567"}), "events[0].subject"),
+        (json!({"type": "N", "data": 1, "subject": "ada"}), "events[0].subject"),
+        (json!({"type": "N", "data": 1, "personal": {"ada": 1}}), "events[0].personal.ada"),
+        (
+            json!({"type": "N", "data": 1, "subject": ADA, "personal": {BOB: 1}}),
+            "events[0].personal",
+        ),
+        (json!({"type": "N", "data": 1, "subject": 7}), "events[0].subject"),
+    ] {
+        assert_eq!(refused_at(&mut client, event), field);
+    }
+    let many: serde_json::Map<_, _> = (0..9).map(|n| (format!("u:{n}"), json!(n))).collect();
+    refused_at(&mut client, json!({"type": "N", "data": 1, "personal": many}));
+    // Routes that store what cannot be sealed.
+    for (path, body) in [
+        ("/api/urls", r#"{"url":"https://example.com"}"#),
+        ("/db/main/tx/commit", r#"{"statements":[]}"#),
+        ("/v1/leases/a", r#"{"ttl_ms":1000}"#),
+    ] {
+        // Some faces word problems in their own way.
+        let told = send(&mut client, path, &[JSON, subject], body);
+        assert_eq!(told.status, 422, "{path}: {}", told.text());
+        assert!(told.text().contains("cannot be sealed for a data subject"), "{}", told.text());
+    }
+    assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0);
+    let twice = [subject, ("Wellspring-Subject", BOB), JSON];
+    send(&mut client, "/v1/append", &twice, r#"{"events":[{"type":"A","data":1}]}"#).problem(400);
+    assert_eq!(client.get("/v1/subject-keys").unwrap().expect(200)["live"], 0);
+}
