@@ -26,7 +26,8 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON
-/// format) with the same extensions as `wellspring export`: position, tags, time and metadata. An
+/// format) with the same extensions as `wellspring export`: position, tags, time and metadata. Of
+/// an event with sealed parts it has what stays clear, and says that something is withheld. An
 /// event without an id gets one that no event of another log has: `position@history`.
 pub fn cloud_event(
     out: &mut Vec<u8>,
@@ -64,6 +65,10 @@ pub fn cloud_event(
             event.metadata().map(|(key, value)| (key.to_owned(), value.into())).collect();
         let metadata = serde_json::to_string(&metadata).expect("texts");
         push_member(out, "wellspringmetadata", &metadata);
+    }
+    if !event.sealed_parts().is_empty() {
+        // Personal data is opened for readers of the log alone.
+        out.extend_from_slice(b",\"wellspringwithheld\":true");
     }
     match event.kind() {
         DataKind::Json => {

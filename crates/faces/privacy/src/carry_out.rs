@@ -23,7 +23,7 @@ use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{
-    Append, AppendError, EncodedEvents, Log, ReadError, ReadOptions, RequestKey, SERVER_KEYS,
+    Append, AppendError, EncodedEvents, Log, Order, ReadError, RequestKey, SERVER_KEYS,
 };
 use wellspring_subject_keys::{KeyId, KeyState, KeysFault, SubjectKeys};
 use wellspring_types::Query;
@@ -346,13 +346,12 @@ fn withdrawn(
 /// Tells a log which of these subjects, of those with events in it, are erased; returns how many.
 fn tell(log: &Log, erasure: &str, subjects: &[String]) -> Result<u64, EraserFault> {
     let snapshot = log.snapshot();
-    let options =
-        ReadOptions { after: Some(snapshot.first() - 1), limit: Some(1), ..ReadOptions::default() };
     let mut told = 0;
     for (number, subjects) in subjects.chunks(BATCH).enumerate() {
         let mut found = Vec::new();
         for subject in subjects {
-            if snapshot.read(&Query::item(&[], &[subject]), options).next()?.is_some() {
+            let query = Query::item(&[], &[subject]);
+            if snapshot.read_kept(&query, Order::Ascending).next()?.is_some() {
                 found.push(subject.as_str());
             }
         }

@@ -3,7 +3,7 @@
 use crate::facts::{self, DestroyedKeys, ErasedInLog, ErasureOrder, ErasureResult};
 use std::collections::BTreeMap;
 use wellspring_host::hex;
-use wellspring_log::{Log, ReadError, ReadOptions, RecordView};
+use wellspring_log::{Log, Order, ReadError, RecordView};
 use wellspring_subject_keys::KeyId;
 use wellspring_types::Query;
 
@@ -90,8 +90,7 @@ pub(crate) fn read(
     let snapshot = system.snapshot();
     let tag = only.map(facts::tag);
     let query = Query::item(&facts::ALL, &tag.iter().map(String::as_str).collect::<Vec<_>>());
-    let options = ReadOptions { after: Some(snapshot.first() - 1), ..ReadOptions::default() };
-    let mut events = snapshot.read(&query, options);
+    let mut events = snapshot.read_kept(&query, Order::Ascending);
     let mut erasures: BTreeMap<String, Erasure> = BTreeMap::new();
     while let Some(event) = events.next()? {
         if let Some(id) = event.tags().find_map(|tag| tag.strip_prefix("erasure:")) {

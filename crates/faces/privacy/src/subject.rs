@@ -10,7 +10,7 @@ use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::subjects::SUBJECT_ERASED;
 use wellspring_host::wire::param::Values;
-use wellspring_log::{Log, ReadError, ReadOptions, Work};
+use wellspring_log::{Log, Order, ReadError, Work};
 use wellspring_subject_keys::{KeyState, MAX_SUBJECT_BYTES};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, Position, Query};
@@ -92,8 +92,7 @@ fn count(
     work: &mut Work,
 ) -> Result<Option<SubjectInLog>, ReadError> {
     let snapshot = log.snapshot();
-    let options = ReadOptions { after: Some(snapshot.first() - 1), ..ReadOptions::default() };
-    let mut events = snapshot.read(&Query::item(&[], &[subject]), options);
+    let mut events = snapshot.read_kept(&Query::item(&[], &[subject]), Order::Ascending);
     events.bound(std::mem::take(work));
     let mut counted = SubjectInLog { log: name, events: 0, sealed: 0, clear: 0, first: 0, last: 0 };
     while let Some(event) = events.next()? {
