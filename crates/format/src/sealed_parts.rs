@@ -178,3 +178,180 @@ impl PartsWriter {
         self.bytes.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{
+        EncodedEvents, FLAG_SEALED, HEADER_BYTES, RecordFault, RecordView, RequestKey, stamp,
+    };
+    use proptest::prelude::*;
+    use wellspring_types::{DataKind, Event, EventId};
+
+    /// Tag, kind, key, nonce, ciphertext with the cipher's tag.
+    type Part = (u8, PartKind, KeyId, [u8; NONCE_BYTES], Vec<u8>);
+
+    fn any_parts() -> impl Strategy<Value = Vec<Part>> {
+        let text = || prop::collection::vec(any::<u8>(), SEAL_TAG_BYTES..60);
+        let part = move |kind: fn(bool) -> PartKind| {
+            let kind = any::<bool>().prop_map(kind);
+            (0..4u8, kind, any::<[u8; KEY_ID_BYTES]>().prop_map(KeyId), any::<[u8; 12]>(), text())
+        };
+        let data = part(|json| if json { PartKind::Json } else { PartKind::Binary });
+        let personal = part(|_| PartKind::Personal);
+        prop_oneof![
+            prop::collection::vec(personal, 0..=MAX_PARTS),
+            data.prop_map(|part| vec![part]),
+        ]
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        let id = proptest::option::of(any::<[u8; 16]>());
+        (prop::collection::vec(any::<u8>(), 0..80), any::<bool>(), id).prop_map(
+            |(data, binary, id)| Event {
+                data,
+                kind: if binary { DataKind::Binary } else { DataKind::Json },
+                id: id.map(EventId),
+                metadata: vec![("m".into(), "v".into())],
+                ..Event::json("T", &["a:1", "b:2", "c:3", "d:4"], "")
+            },
+        )
+    }
+
+    fn written(parts: &[Part]) -> Vec<u8> {
+        let mut writer = PartsWriter::default();
+        for (tag, kind, key, nonce, sealed) in parts {
+            let (text, seal_tag) = sealed.split_at(sealed.len() - SEAL_TAG_BYTES);
+            writer.push((*tag, *kind, key), &vec![0; text.len()], |place, room, tag_room| {
+                *place = *nonce;
+                room.copy_from_slice(text);
+                tag_room.copy_from_slice(seal_tag);
+            });
+        }
+        writer.bytes().to_vec()
+    }
+
+    /// The record of this event with these parts' bytes, which may be invalid.
+    fn record(event: &Event, parts: &[u8], key: Option<&RequestKey>) -> Vec<u8> {
+        let mut encoded = EncodedEvents::new();
+        encoded.push_sealed(&event.as_ref(), parts, 0).unwrap();
+        if let Some(key) = key {
+            encoded.attach_key(key);
+        }
+        let mut bytes = encoded.bytes().to_vec();
+        stamp(&mut bytes, 8, 9);
+        bytes
+    }
+
+    fn parts_of(view: &RecordView<'_>) -> Vec<Part> {
+        let parts = view.sealed_parts();
+        parts.map(|p| (p.tag, p.kind, p.key, p.nonce, p.ciphertext.to_vec())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_with_parts_reads_back_and_its_readers_get_none_of_them(
+            event in any_event(), parts in any_parts(), keyed in any::<bool>(), other in any_event(),
+        ) {
+            let key = RequestKey { key: "retry-1".into(), digest: [7; 16] };
+            let bytes = record(&event, &written(&parts), keyed.then_some(&key));
+            let view = RecordView::verify(&bytes).unwrap();
+            prop_assert_eq!(parts_of(&view), &parts[..]);
+            prop_assert_eq!(view.sealed_parts().is_empty(), parts.is_empty());
+            prop_assert_eq!((view.data(), view.kind(), view.id()), (&event.data[..], event.kind, event.id));
+            prop_assert_eq!(view.tags().collect::<Vec<_>>(), &event.tags[..]);
+            prop_assert_eq!(view.metadata().collect::<Vec<_>>(), [("m", "v")]);
+            prop_assert_eq!(view.request_key(), keyed.then_some(("retry-1", [7; 16], 1)));
+            for (kind, data) in [(event.kind, view.data()), (other.kind, &other.data)] {
+                let mut out = b"before".to_vec();
+                view.push_for_readers(&mut out, kind, data);
+                let given = Event { kind, data: data.to_vec(), ..event.clone() };
+                prop_assert_eq!(&out[6..], record(&given, &[], None));
+            }
+        }
+
+        #[test]
+        fn an_event_says_the_same_as_itself_and_as_none_that_differs(
+            event in any_event(), parts in any_parts(), others in any_parts(),
+            at in any::<prop::sample::Index>(), bit in 0u8..8, id in any::<[u8; 16]>(),
+        ) {
+            let bytes = record(&event, &written(&parts), None);
+            let view = RecordView::verify(&bytes).unwrap();
+            let says_the_same = |bytes: &[u8]| {
+                let other = RecordView::parse(bytes);
+                other.map(|other| (view.says_the_same(&other), other.says_the_same(&view)))
+            };
+            // Under another id and as the first event of a request, it is still the same.
+            let renamed = Event { id: Some(EventId(id)), ..event.clone() };
+            let key = RequestKey { key: "k".into(), digest: [7; 16] };
+            let again = record(&renamed, &written(&parts), Some(&key));
+            prop_assert_eq!(says_the_same(&again), Ok((true, true)));
+            let with_others = record(&event, &written(&others), None);
+            let same = parts == others;
+            prop_assert_eq!(says_the_same(&with_others), Ok((same, same)));
+            // What follows the event's id in the record, and so all that it says.
+            let said = HEADER_BYTES + if event.id.is_some() { 16 } else { 0 };
+            let mut flipped = bytes.clone();
+            let at = said + at.index(bytes.len() - said);
+            flipped[at] ^= 1 << bit;
+            prop_assert!(matches!(says_the_same(&flipped), Err(_) | Ok((false, false))));
+            prop_assert!(RecordView::verify(&flipped).is_err());
+        }
+
+        #[test]
+        fn arbitrary_bytes_as_parts_never_panic(
+            event in any_event(), parts in any_parts(), mut noise in prop::collection::vec(any::<u8>(), 1..200),
+            at in any::<prop::sample::Index>(), count in 0u8..12,
+        ) {
+            let mut bytes = written(&parts);
+            let start = at.index(bytes.len() + 1);
+            let end = (start + noise.len() / 20).min(bytes.len());
+            bytes.splice(start..end, noise.drain(..noise.len() / 20));
+            if let Some(first) = noise.first_mut() {
+                *first = count;
+            }
+            for candidate in [bytes, noise].iter().filter(|parts| !parts.is_empty()) {
+                // The encoder takes whatever it gets, and the reader judges.
+                let mut encoded = EncodedEvents::new();
+                encoded.push_unchecked(&event.as_ref(), candidate);
+                if let Ok(view) = RecordView::verify(encoded.bytes()) {
+                    let parts = parts_of(&view);
+                    prop_assert!((1..=MAX_PARTS).contains(&parts.len()));
+                    prop_assert!(parts.iter().all(|part| part.4.len() >= SEAL_TAG_BYTES));
+                    prop_assert_eq!([&written(&parts), view.data()].concat(), [candidate, &event.data[..]].concat());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_no_writer_makes_are_refused() {
+        let event = Event::json("T", &["a:1", "b:2"], "{}");
+        let part = |tag, kind| (tag, kind, KeyId([5; KEY_ID_BYTES]), [6; NONCE_BYTES], vec![7; 20]);
+        let fault = |parts: &[u8]| RecordView::verify(&record(&event, parts, None)).err();
+        let personal = part(1, PartKind::Personal);
+        let eight = written(&vec![personal.clone(); MAX_PARTS]);
+        assert_eq!(fault(&eight), None);
+        assert_eq!(fault(&written(&[part(1, PartKind::Json)])), None);
+        let mut nine = [&eight[..], &written(std::slice::from_ref(&personal))[1..]].concat();
+        nine[0] = 9;
+        let none = [&[0][..], &eight[1..]].concat();
+        let beside = [PartKind::Json, PartKind::Binary]
+            .map(|kind| written(&[part(0, kind), personal.clone()]));
+        let no_such_tag = written(&[part(2, PartKind::Personal)]);
+        let mut no_such_kind = written(std::slice::from_ref(&personal));
+        no_such_kind[2] = 4;
+        let mut without_seal = written(&[personal]);
+        without_seal[3] = SEAL_TAG_BYTES as u8 - 1;
+        let [json, binary] = beside;
+        for parts in [nine, none, json, binary, no_such_tag, no_such_kind, without_seal] {
+            assert_eq!(fault(&parts), Some(RecordFault::Layout), "{parts:?}");
+        }
+        let flagged = record(&event, &eight, None);
+        let mut unflagged = flagged.clone();
+        unflagged[27] ^= FLAG_SEALED;
+        let [flagged, bare] = [&flagged, &unflagged].map(|bytes| RecordView::parse(bytes).unwrap());
+        assert!(bare.sealed_parts().is_empty() && bare.data().len() == eight.len() + 2);
+        assert!(!bare.says_the_same(&flagged) && !flagged.says_the_same(&bare));
+    }
+}
