@@ -21,6 +21,9 @@ pub struct Faults {
     pub capacity_bytes: Option<u64>,
     /// This many barriers succeed, then one fails.
     pub sync_fails_after: Option<u64>,
+    /// This many writes, barriers and changes of the folder succeed, then all fail, as when the
+    /// power goes: a [`crash`](SimulatedStorage::crash) shows what is found afterwards.
+    pub power_fails_after: Option<u64>,
     /// Every read fails.
     pub reads_fail: bool,
     /// Maximum number of open files; beyond it, opening and creating fail with `EMFILE`.
@@ -236,6 +239,7 @@ impl Storage for SimulatedStorage {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut disk = locked(&self.disk);
+        spend_power(&mut disk)?;
         take_descriptor(&mut disk)?;
         let content = Arc::new(Mutex::new(Content::default()));
         disk.files.insert(name.to_owned(), Arc::clone(&content));
@@ -244,6 +248,7 @@ impl Storage for SimulatedStorage {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut disk = locked(&self.disk);
+        spend_power(&mut disk)?;
         let content = disk.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
         disk.files.insert(to.to_owned(), content);
         Ok(())
@@ -251,11 +256,13 @@ impl Storage for SimulatedStorage {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut disk = locked(&self.disk);
+        spend_power(&mut disk)?;
         disk.files.remove(name).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn sync_dir(&self) -> io::Result<()> {
         let mut disk = locked(&self.disk);
+        spend_power(&mut disk)?;
         disk.durable_names = disk.files.clone();
         Ok(())
     }
@@ -264,6 +271,18 @@ impl Storage for SimulatedStorage {
 /// An open file keeps its content, so no other one is at its place in memory.
 fn inode_of(content: &Arc<Mutex<Content>>) -> (u64, u64) {
     (0, Arc::as_ptr(content).addr() as u64)
+}
+
+/// Counts an operation that changes the disk.
+fn spend_power(disk: &mut Disk) -> io::Result<()> {
+    match &mut disk.faults.power_fails_after {
+        Some(0) => Err(io::Error::other("injected power failure")),
+        Some(left) => {
+            *left -= 1;
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
 fn take_descriptor(disk: &mut Disk) -> io::Result<()> {
@@ -317,6 +336,7 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        spend_power(&mut locked(&self.disk.disk))?;
         let end = offset as usize + bytes.len();
         let growth = end.saturating_sub(locked(&self.content).current.len());
         if growth > 0 {
@@ -335,6 +355,7 @@ impl StorageFile for SimulatedFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        spend_power(&mut locked(&self.disk.disk))?;
         locked(&self.content).current.resize(len as usize, 0);
         Ok(())
     }
@@ -351,6 +372,7 @@ impl StorageFile for SimulatedFile {
             drop(state);
         }
         let mut disk = locked(&self.disk.disk);
+        spend_power(&mut disk)?;
         disk.syncs += 1;
         match disk.faults.sync_fails_after {
             Some(0) => {
