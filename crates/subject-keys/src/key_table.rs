@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use wellspring_format::sealed_parts::KeyId;
 
 /// Most unwrapped keys in memory; beyond it all are dropped and loaded again on use.
-const CACHED: usize = 65_536;
+const CACHED: usize = if cfg!(test) { 8 } else { 65_536 };
 
 /// See the module's documentation.
 #[derive(Default)]

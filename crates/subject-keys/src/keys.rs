@@ -263,6 +263,9 @@ impl SubjectKeys {
                 && matches!(entry.state, KeyState::Withdrawn { .. })
             {
                 entry.state = KeyState::Live;
+                // One that is not durable is nowhere else.
+                let unsaved = known.unsaved.iter().find(|key| key.id == *id).cloned();
+                unsaved.into_iter().for_each(|key| known.keep(key));
             }
         });
     }
@@ -274,28 +277,31 @@ impl SubjectKeys {
     /// [`KeysFault`]; a retry erases the rest.
     pub fn erase(&self, ids: &[KeyId], fence_until_us: u64, now_us: u64) -> Result<(), KeysFault> {
         let mut store = self.store();
-        self.write(|known| {
+        let erased: Vec<(KeyId, Option<u32>)> = self.write(|known| {
             // Never made durable: it was drawn and its request has failed.
             known.unsaved.retain(|key| !ids.contains(&key.id));
             ids.iter().for_each(|id| drop(known.cache.remove(id)));
+            let entries = ids.iter().filter_map(|id| Some((*id, known.keys.get(id)?)));
+            let left = entries.filter(|(_, entry)| !matches!(entry.state, KeyState::Erased { .. }));
+            left.map(|(id, entry)| (id, entry.slot)).collect()
         });
-        let Some((file, _)) = &mut store.open else { return Ok(()) };
-        let change = file.change + 1;
-        for id in ids {
-            let slot = self.read(|known| known.keys.get(id).and_then(|entry| entry.slot));
-            let Some(number) = slot else { continue };
-            let old = file.read(number)?;
-            if matches!(old.content, SlotContent::Live { .. }) {
+        if let Some((file, _)) = &mut store.open
+            && !erased.is_empty()
+        {
+            let change = file.change + 1;
+            // After a failed barrier a slot may be overwritten in memory alone, so whatever it
+            // holds, it is written.
+            for number in erased.iter().filter_map(|(_, slot)| *slot) {
+                let Slot { subject, id, .. } = file.read(number)?;
                 let content = SlotContent::Erased { fence_until_us };
-                let (subject, id) = (old.subject, old.id);
                 let slot = Slot { subject, id, content, change, changed_us: now_us };
                 file.overwrite(number, &slot)?;
             }
+            file.sync()?;
         }
-        file.sync()?;
         self.write(|known| {
-            for id in ids {
-                if let Some(entry) = known.keys.get_mut(id) {
+            for (id, _) in erased {
+                if let Some(entry) = known.keys.get_mut(&id) {
                     entry.state = KeyState::Erased { fence_until_us };
                 }
             }
@@ -325,7 +331,7 @@ impl SubjectKeys {
                 .ok_or_else(|| KeysFault::RootMissing { source: self.source.to_string() })?,
         };
         let change = file.change + 1;
-        file.rewrite(&mut |slot| {
+        let rewritten = file.rewritten(&mut |slot| {
             let slot = Slot { change, ..slot };
             let SlotContent::Live { generation, .. } = slot.content else { return Ok(slot) };
             let missing = KeysFault::GenerationMissing { generation };
@@ -334,7 +340,9 @@ impl SubjectKeys {
             let content = content.map_err(KeysFault::io("wrapping subject keys"))?;
             Ok(Slot { content, ..slot })
         })?;
+        // They unwrap the old file and the new one, whichever is there if replacing it fails.
         *roots = next;
+        file.replace(&rewritten)?;
         if let RootSource::File(_) = &self.source {
             let newest = roots.newest_alone();
             self.source.save(&newest).map_err(&saving)?;

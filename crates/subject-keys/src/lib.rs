@@ -22,11 +22,15 @@ mod fault;
 mod key;
 mod key_table;
 mod keys;
+#[cfg(test)]
+mod model_tests;
 mod roots;
 mod sealer;
 mod slot;
 mod store;
 mod subject_names;
+#[cfg(test)]
+mod tests;
 
 pub use fault::{KeysFault, RootFault, SealRefusal};
 pub use key::{MAX_SUBJECT_BYTES, SubjectKey};

@@ -13,11 +13,14 @@
 
 use crate::fault::KeysFault;
 use crate::slot::{SLOT_BYTES, Slot};
+use std::io;
 use std::sync::Arc;
 use wellspring_format::record::read_u32;
 use wellspring_log::storage::{Storage, StorageFile, replace_file};
 
 const STORE: &str = "store";
+/// What `replace_file` writes first.
+const TEMPORARY: &str = "store.tmp";
 const MAGIC: &[u8; 8] = b"WSKEYS\n\0";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 4096;
@@ -32,6 +35,8 @@ pub(crate) struct KeyStore {
     slots: u32,
     /// Number of the last change.
     pub(crate) change: u64,
+    /// Whether adding slots or replacing the file may have been cut short.
+    is_unsettled: bool,
 }
 
 fn header() -> Vec<u8> {
@@ -77,7 +82,7 @@ impl KeyStore {
         let making = KeysFault::io("making the store of subject keys");
         replace_file(&*storage, STORE, &header()).map_err(&making)?;
         let file = storage.open(STORE).map_err(&making)?;
-        Ok(KeyStore { storage, file, slots: 0, change: 0 })
+        Ok(KeyStore { storage, file, slots: 0, change: 0, is_unsettled: false })
     }
 
     /// Opens it, and passes each slot and its number to `visit`.
@@ -90,7 +95,7 @@ impl KeyStore {
         let mut head = [0; 16];
         file.read_at(&mut head, 0).map_err(&reading)?;
         check_header(&head)?;
-        let mut store = KeyStore { storage, file, slots: 0, change: 0 };
+        let mut store = KeyStore { storage, file, slots: 0, change: 0, is_unsettled: true };
         let mut bytes = vec![0; READ_SLOTS * SLOT_BYTES];
         let mut number = 0;
         loop {
@@ -109,6 +114,7 @@ impl KeyStore {
                 visit(number - 1, slot)?;
             }
             if got < bytes.len() {
+                store.settle()?;
                 return Ok(store);
             }
         }
@@ -117,9 +123,12 @@ impl KeyStore {
     /// Adds slots, durably; returns the number of the first.
     pub(crate) fn add(&mut self, slots: &[Slot]) -> Result<u32, KeysFault> {
         let writing = KeysFault::io("adding subject keys to their store");
+        self.settle()?;
         let bytes: Vec<u8> = slots.iter().flat_map(Slot::encode).collect();
+        self.is_unsettled = true;
         self.file.write_all_at(&bytes, offset(self.slots)).map_err(&writing)?;
         self.file.sync_data().map_err(&writing)?;
+        self.is_unsettled = false;
         let first = self.slots;
         self.slots += slots.len() as u32;
         self.change += 1;
@@ -129,12 +138,14 @@ impl KeyStore {
     /// Overwrites a slot. Durable after [`sync`](Self::sync).
     pub(crate) fn overwrite(&mut self, number: u32, slot: &Slot) -> Result<(), KeysFault> {
         assert!(number < self.slots, "a slot of the store");
+        self.settle()?;
         let writing = KeysFault::io("overwriting a subject key");
         self.file.write_all_at(&slot.encode(), offset(number)).map_err(writing)
     }
 
     /// Makes overwritten slots durable.
     pub(crate) fn sync(&mut self) -> Result<(), KeysFault> {
+        self.settle()?;
         self.file.sync_data().map_err(KeysFault::io("overwriting a subject key"))?;
         self.change += 1;
         Ok(())
@@ -152,11 +163,11 @@ impl KeyStore {
         Ok(bytes)
     }
 
-    /// Replaces the file by one with each slot as `change` makes it, durably.
-    pub(crate) fn rewrite(
-        &mut self,
+    /// The bytes of a file with each slot as `change` makes it.
+    pub(crate) fn rewritten(
+        &self,
         change: &mut dyn FnMut(Slot) -> Result<Slot, KeysFault>,
-    ) -> Result<(), KeysFault> {
+    ) -> Result<Vec<u8>, KeysFault> {
         let mut bytes = header();
         for number in 0..self.slots {
             let slot = self.slot_bytes(number)?;
@@ -166,10 +177,37 @@ impl KeyStore {
                 bytes.extend_from_slice(&change(decode(number, &slot)?)?.encode());
             }
         }
+        Ok(bytes)
+    }
+
+    /// Replaces the file by one with [rewritten](Self::rewritten) slots, durably.
+    pub(crate) fn replace(&mut self, bytes: &[u8]) -> Result<(), KeysFault> {
         let writing = KeysFault::io("writing the store of subject keys again");
-        replace_file(&*self.storage, STORE, &bytes).map_err(&writing)?;
-        self.file = self.storage.open(STORE).map_err(&writing)?;
+        self.is_unsettled = true;
+        replace_file(&*self.storage, STORE, bytes).map_err(writing)?;
+        self.settle()?;
         self.change += 1;
+        Ok(())
+    }
+
+    /// Clears up after a change that was cut short, before another one: it is not known which file
+    /// has the name, and keys that it left could never be erased. Durable after
+    /// [`sync`](Self::sync).
+    fn settle(&mut self) -> Result<(), KeysFault> {
+        if !self.is_unsettled {
+            return Ok(());
+        }
+        let settling = KeysFault::io("clearing up the store of subject keys");
+        match self.storage.remove(TEMPORARY) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(settling(error)),
+            _ => {}
+        }
+        self.storage.sync_dir().map_err(&settling)?;
+        self.file = self.storage.open(STORE).map_err(&settling)?;
+        if self.file.len().map_err(&settling)? > offset(self.slots) {
+            self.file.set_len(offset(self.slots)).map_err(&settling)?;
+        }
+        self.is_unsettled = false;
         Ok(())
     }
 
