@@ -41,6 +41,11 @@ pub enum HandedOverFault {
         /// Its index, from 0.
         record: usize,
     },
+    /// A record has sealed parts, which no shared log has.
+    Sealed {
+        /// Its index, from 0.
+        record: usize,
+    },
     /// An event violates a limit.
     Invalid(Invalid),
 }
@@ -64,6 +69,9 @@ impl fmt::Display for HandedOverFault {
             }
             HandedOverFault::Keyed { record } => {
                 write!(f, "record {record} has a request key; pass the key of the piece separately")
+            }
+            HandedOverFault::Sealed { record } => {
+                write!(f, "record {record} has sealed parts, which a shared log cannot store")
             }
             HandedOverFault::Invalid(invalid) => invalid.fmt(f),
         }
@@ -130,6 +138,9 @@ fn check_record(record: usize, bytes: &[u8]) -> Result<(), HandedOverFault> {
     let view = RecordView::parse(bytes).map_err(not_a_record)?;
     if view.request_key().is_some() {
         return Err(HandedOverFault::Keyed { record });
+    }
+    if !view.sealed_parts().is_empty() {
+        return Err(HandedOverFault::Sealed { record });
     }
     let tags: Vec<&str> = view.tags().collect();
     let metadata: Vec<(&str, &str)> = view.metadata().collect();

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+use wellspring_format::sealed_parts::{KeyId, PartKind, PartsWriter};
 use wellspring_log::batcher::{
     Batcher, CloseOutcome, EventTemplate, HandOver, HandOverOutcome, HandedPiece,
     Options as Batching,
@@ -109,6 +110,12 @@ fn what_is_no_piece_is_refused_by_its_fault() {
         mend(bytes, len);
     });
     assert!(twice.starts_with("events[0].tags[1]"), "{twice}");
+    // A shared log has none, and its segments could not say so.
+    let mut sealed = EncodedEvents::new();
+    let mut parts = PartsWriter::default();
+    parts.push((0, PartKind::Personal, &KeyId([1; 32])), b"1", |_, _, _| ());
+    sealed.push_sealed(&event(1).as_ref(), parts.bytes(), 0).unwrap();
+    assert_eq!(fault(&log, sealed.bytes()), HandedOverFault::Sealed { record: 0 });
     // Taken from a log: with a key and a position.
     take(&log, &good, key(1)).unwrap();
     let many = records(&[Event::json("T", &[], "1")]).repeat(HANDED_OVER_EVENTS + 1);

@@ -32,6 +32,7 @@ mod oracle;
 mod recovery;
 mod request_keys;
 mod scrub;
+mod sealed;
 mod segment_copies;
 mod setbacks;
 mod shared;
