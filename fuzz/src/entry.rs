@@ -1,6 +1,7 @@
 //! Arbitrary bytes as an entry of a shared log, and with their checksums put right: refused or
 //! read, never a panic; what is read has no other form; the rule takes it in any state, and its
 //! head never goes back.
+use crate::crc32c;
 use wellspring_log::shared::entry::{Claim, ClusterId, ENTRY_HEADER_BYTES, Entry};
 use wellspring_log::shared::rule::Rule;
 
@@ -16,15 +17,6 @@ fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
     let crc = crc32c(&header[8..]);
     header[4..8].copy_from_slice(&crc.to_le_bytes());
     Some(bytes)
-}
-
-/// Bit by bit: the crate that does it quickly is no dependency here.
-fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
-        })
-    })
 }
 
 fn judge(rule: &mut Rule, bytes: &[u8]) {

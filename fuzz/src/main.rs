@@ -18,6 +18,15 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
+/// CRC32C, bit by bit: the crate that does it quickly is no dependency here.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
 macro_rules! targets {
     ($($name:ident)*) => {
         $(mod $name;)*
@@ -40,7 +49,9 @@ targets! {
     cypher
     entry
     graph
+    key_roots
     key_set
+    key_store
     lean
     links
     metrics
