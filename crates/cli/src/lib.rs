@@ -88,13 +88,13 @@ pub enum Tool {
     User(accounts::UserArgs),
     /// Manage API keys
     Token(accounts::TokenArgs),
-    /// Show the events, segments and batches in a data folder, without a server
+    /// Show what is in a data folder: events, segments, batches
     Inspect(inspect::InspectArgs),
     /// Check every byte of a log, or of a backup, without a server
     Verify(verify::VerifyArgs),
     /// Manage a service of several nodes: status, leader, key, demo
     Cluster(cluster::ClusterArgs),
-    /// Background work: define a consumer, run a program for each event, see what is parked
+    /// Background work: define consumers, run a program for each event
     Consumer(consumer::ConsumerArgs),
     /// Manage sinks, which deliver events to Kafka or webhooks
     Sink(connector::SinkArgs),
@@ -104,7 +104,7 @@ pub enum Tool {
     Subject(subject::SubjectArgs),
     /// Manage the keys that seal personal data
     Keys(subject_keys::KeysArgs),
-    /// Check the copies of shared logs in a data folder, or set one aside
+    /// Check copies of shared logs in a data folder, or set one aside
     Journal(journal::JournalArgs),
     /// Load-test any HTTP service, with the program wellspring-bench
     Bench(bench::BenchArgs),

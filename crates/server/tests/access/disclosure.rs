@@ -119,3 +119,78 @@ fn other_logs_show_all_that_was_sent() {
     let events = closed.get(&closed.root, "/v1/events").expect(200);
     assert_eq!(events["events"][0]["data"], event["data"]);
 }
+
+/// Personal data is for callers that may write to the log, in every way in which events are read.
+#[test]
+fn personal_data_is_withheld_from_readers() {
+    let closed = Closed::start();
+    let (ann, bob) = (closed.add("ann", &["reader"]), closed.add("bob", &["writer"]));
+    let event =
+        json!({"type": "N", "tags": ["t"], "data": {"n": 1}, "personal": {"u:1": "secret-1"}});
+    let whole = json!({"type": "W", "subject": "u:1", "data": {"name": "secret-2"}});
+    closed.ask(&bob, "POST", "/v1/append", &json!({"events": [event, whole]})).expect(200);
+    let query = json!({"query": {"items": []}});
+    let project =
+        json!({"projections": {"p": {"query": {"items": []}, "reduce": {"last": "/name"}}}});
+    let accepts =
+        ["application/json", "application/x-ndjson", "application/vnd.wellspring.records"];
+    let mut reads = vec![("POST", "/v1/project".to_owned(), accepts[0], project.to_string())];
+    for accept in accepts {
+        // Over the lean loop, and over the general stack.
+        for more in ["", "&consistency=local"] {
+            reads.push(("GET", format!("/v1/events?limit=9{more}"), accept, String::new()));
+        }
+        reads.push(("POST", "/v1/query".to_owned(), accept, query.to_string()));
+    }
+    reads.push(("GET", "/v1/events/2".to_owned(), accepts[0], String::new()));
+    for (method, path, accept, body) in &reads {
+        for (bearer, sees) in [(&ann, false), (&bob, true), (&closed.root, true)] {
+            let authorization = format!("Bearer {bearer}");
+            let headers = [
+                ("Authorization", authorization.as_str()),
+                ("Accept", *accept),
+                ("Content-Type", "application/json"),
+            ];
+            let answer = closed.client().call(method, path, &headers, body.as_bytes()).unwrap();
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            assert_eq!(answer.status, 200, "{method} {path} {accept}: {text}");
+            assert_eq!(text.contains("secret-2"), sees, "{method} {path} {accept}: {text}");
+            assert!(sees || !text.contains("secret"), "{method} {path} {accept}: {text}");
+            let is_json = path.starts_with("/v1/events") || path == "/v1/query";
+            let says = is_json && *accept != accepts[2];
+            assert_eq!(
+                text.contains(r#""withheld":true"#),
+                says && !sees,
+                "{path} {accept}: {text}"
+            );
+        }
+    }
+    // Nor may a reader erase, or learn what there is.
+    for (method, path) in [
+        ("GET", "/v1/subjects/u:1"),
+        ("DELETE", "/v1/subjects/u:1?confirm=u:1"),
+        ("GET", "/v1/erasures"),
+        ("GET", "/v1/subject-keys/store"),
+        ("POST", "/v1/subject-keys/rotate"),
+    ] {
+        for bearer in [&ann, &bob] {
+            assert_eq!(
+                closed.ask(bearer, method, path, &Value::Null).status,
+                403,
+                "{method} {path}"
+            );
+        }
+    }
+    let mut client = closed.client();
+    let head = format!(
+        "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\
+         Authorization: Bearer {ann}\r\n\r\n"
+    );
+    client.send(head.as_bytes()).unwrap();
+    assert_eq!(client.head().unwrap().0, 200);
+    let mut seen = String::new();
+    while seen.matches("withheld").count() < 2 {
+        seen.push_str(&client.line().unwrap().expect("the stream goes on"));
+    }
+    assert!(!seen.contains("secret"), "{seen}");
+}
