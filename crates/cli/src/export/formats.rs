@@ -268,7 +268,7 @@ mod tests {
             let id = id.map(|id| EventId::parse(&id).unwrap());
             let event = Event { event_type, tags, data, kind, id, metadata };
             let recorded_at = Some("2026-01-01T00:00:00.000001Z".to_owned());
-            let imported = ImportedEvent { event, recorded_at };
+            let imported = ImportedEvent { recorded_at, ..ImportedEvent::from(event) };
             let mut line = b"{\"position\":7,".to_vec();
             let mut rest = Vec::new();
             imported.push(&mut rest);

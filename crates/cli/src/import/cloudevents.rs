@@ -83,7 +83,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     let event = Event { event_type, tags, data, kind, id: named, metadata };
     event.as_ref().check()?;
     *folded += repeated;
-    Ok(ImportedEvent { event, recorded_at: read.recorded_at })
+    Ok(ImportedEvent { recorded_at: read.recorded_at, ..ImportedEvent::from(event) })
 }
 
 impl Attributes {

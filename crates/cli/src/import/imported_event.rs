@@ -12,11 +12,13 @@ pub(crate) struct ImportedEvent {
     pub(crate) event: Event,
     /// When another log recorded it, as the input has it.
     pub(crate) recorded_at: Option<String>,
+    /// Its members about data subjects, as the input has them: each behind a comma.
+    pub(crate) subjects: String,
 }
 
 impl From<Event> for ImportedEvent {
     fn from(event: Event) -> ImportedEvent {
-        ImportedEvent { event, recorded_at: None }
+        ImportedEvent { event, recorded_at: None, subjects: String::new() }
     }
 }
 
@@ -37,13 +39,14 @@ impl ImportedEvent {
     pub(crate) fn push(&self, out: &mut Vec<u8>) {
         let start = out.len();
         push_event(out, &self.event);
+        // The closing brace of the object.
+        out.pop();
+        out.extend_from_slice(self.subjects.as_bytes());
         if let Some(time) = &self.recorded_at {
-            // The closing brace of the object.
-            out.pop();
             out.extend_from_slice(b",\"recorded_at\":");
             push_string(out, time);
-            out.push(b'}');
         }
+        out.push(b'}');
         // A payload as it was written may stand on several lines; to JSON a line's end is white
         // space.
         for byte in &mut out[start..] {

@@ -132,6 +132,9 @@ pub struct ImportArgs {
     /// Give every event without an id one that stays the same each time
     #[arg(long, value_enum, value_name = "SCHEME", hide_short_help = true)]
     ids: Option<event_ids::IdScheme>,
+    /// Seal each event with exactly one tag KEY:… for it, unless it names a data subject itself
+    #[arg(long, value_name = "KEY", hide_short_help = true)]
+    subject_from: Option<String>,
     /// What becomes of the times at which events were recorded [default: keep, else metadata]
     ///
     /// By default times are kept as long as they fit: they must not be before that of the last
@@ -169,7 +172,7 @@ struct CatalogueArgs {
     #[arg(
         long,
         value_enum,
-        conflicts_with_all = ["event_type", "type_column", "tags", "text", "numbers", "recorded_at_column", "id_column", "time", "again", "ids", "skip_invalid", "recorded_at"]
+        conflicts_with_all = ["event_type", "type_column", "tags", "text", "numbers", "recorded_at_column", "id_column", "time", "again", "ids", "skip_invalid", "recorded_at", "subject_from"]
     )]
     preset: Option<catalogue::Preset>,
     /// CSV: how a field of an item is made from columns; repeatable
@@ -220,7 +223,10 @@ impl ImportArgs {
 
     /// Whether an option was given that makes other events of the same content.
     fn shapes_events(&self) -> bool {
-        self.csv.shapes_events() || self.ids.is_some() || self.again.is_some()
+        self.csv.shapes_events()
+            || self.ids.is_some()
+            || self.again.is_some()
+            || self.subject_from.is_some()
     }
 
     /// The options that make events of the content, as they are written on a command line: always
@@ -235,6 +241,7 @@ impl ImportArgs {
         if self.ids.is_some() {
             flags.push(("--ids", "uuid5".to_owned()));
         }
+        flags.extend(self.subject_from.iter().map(|key| ("--subject-from", key.clone())));
         flags.extend(self.again.iter().map(|label| ("--again", label.clone())));
         shell::flags(&flags).trim_start().to_owned()
     }

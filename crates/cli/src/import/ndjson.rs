@@ -16,6 +16,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     let mut id = None;
     let mut metadata = Vec::new();
     let mut recorded_at = None;
+    let mut subjects = String::new();
     for (name, raw) in Fields::parse(text)?.0 {
         match &*name {
             "type" => event_type = Some(string("type", raw)?),
@@ -31,13 +32,17 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
             "id" if raw.get() == "null" => {}
             "id" => id = Some(uuid("id", &string("id", raw)?)?),
             "metadata" => metadata = string_map("metadata", raw)?,
+            // The server reads them.
+            "subject" | "personal" | "erased" | "withheld" | "unavailable" => {
+                subjects.push_str(&format!(",\"{name}\":{}", raw.get()));
+            }
             "position" | "history" => {}
             "recorded_at" => {
                 recorded_at = Some(moment("recorded_at", string("recorded_at", raw)?)?)
             }
             other => {
-                let known =
-                    "type, tags, data, data_base64, id, metadata, recorded_at, position, history";
+                let known = "type, tags, data, data_base64, id, metadata, subject, personal, \
+                             recorded_at, position, history";
                 return Err(Fault::of(other, format!("is not a known field; known here: {known}")));
             }
         }
@@ -49,7 +54,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     let event = Event { event_type, tags, data, kind, id, metadata };
     event.as_ref().check()?;
     *folded += repeated;
-    Ok(ImportedEvent { event, recorded_at })
+    Ok(ImportedEvent { event, recorded_at, subjects })
 }
 
 /// A text that must be a moment; otherwise the times of all later events would be lost with it.

@@ -87,6 +87,7 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
         batch: args.batch,
         skips: args.skip_invalid,
         label,
+        subject_from: args.subject_from.clone(),
         recorded_at: args.recorded_at,
         file: file.to_owned(),
     };

@@ -66,6 +66,8 @@ pub(crate) struct Terms {
     pub(crate) skips: bool,
     /// Empty, or the label that makes the same content a new import.
     pub(crate) label: String,
+    /// The key of tags that name data subjects.
+    pub(crate) subject_from: Option<String>,
     /// What becomes of recording times; `None`: they are kept as long as they fit.
     pub(crate) recorded_at: Option<RecordedAt>,
     /// Name of the file, for messages.
@@ -101,6 +103,9 @@ impl Sender {
         }
         if !self.terms.label.is_empty() {
             add_parameter(&mut path, "label", &self.terms.label);
+        }
+        if let Some(key) = &self.terms.subject_from {
+            add_parameter(&mut path, "subject_from", key);
         }
         add_parameter(&mut path, RECORDED_AT, self.recorded_at.word());
         if !part.is_last {

@@ -234,7 +234,6 @@ impl<'a> EventReader<'a> {
     ) -> ReadResult<()> {
         let (start, kept) = (value.at(), self.kept);
         let mut subjects = SubjectFields::default();
-        let mut is_erased = false;
         self.tags.clear();
         self.metadata.clear();
         self.is_passed_over = false;
@@ -279,7 +278,7 @@ impl<'a> EventReader<'a> {
                 }
                 "personal" if !style.is_dialect() => read_personal(value, &mut subjects.personal),
                 "erased" if style == Style::Import => {
-                    is_erased = true;
+                    subjects.is_erased = true;
                     value.raw().map(drop)
                 }
                 "withheld" | "unavailable" if style == Style::Import => {
@@ -307,10 +306,7 @@ impl<'a> EventReader<'a> {
         {
             self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
         }
-        if is_erased {
-            // Nothing is left to seal, and its subject may not be sealed for.
-            subjects.subject = None;
-        } else if subjects.subject.is_some() && !subjects.personal.is_empty() {
+        if subjects.subject.is_some() && !subjects.personal.is_empty() {
             return beside(start, "subject").map_err(|fault| fault.within("personal"));
         }
         self.content = None;

@@ -30,6 +30,8 @@ pub struct EventSealer {
     sealer: Sealer,
     /// The subject of all events that name none.
     subject: Option<Box<str>>,
+    /// The key of tags that name one: `student` of `student:8f14e45f`.
+    tag_key: Option<Box<str>>,
     repetition: Repetition,
     /// Why the last event could not be sealed.
     refused: Option<SealRefusal>,
@@ -40,6 +42,9 @@ pub struct EventSealer {
 pub(crate) struct SubjectFields<'a> {
     pub(crate) subject: Option<Cow<'a, str>>,
     pub(crate) personal: Vec<(String, &'a [u8])>,
+    /// It was exported after its erasure: nothing is left to seal, and its subject may not be
+    /// sealed for.
+    pub(crate) is_erased: bool,
 }
 
 impl EventSealer {
@@ -58,15 +63,31 @@ impl EventSealer {
         subject: Option<&str>,
         repetition: Repetition,
     ) -> EventSealer {
-        let subject = subject.map(Box::from);
-        EventSealer { sealer: host.sealer(), subject, repetition, refused: None }
+        let (sealer, subject) = (host.sealer(), subject.map(Box::from));
+        EventSealer { sealer, subject, tag_key: None, repetition, refused: None }
+    }
+
+    /// The same; the subject of an event that names none is its only tag with this key, if it has
+    /// exactly one.
+    pub(crate) fn finding(self, tag_key: Option<&str>) -> EventSealer {
+        EventSealer { tag_key: tag_key.map(Box::from), ..self }
+    }
+
+    /// The only tag with the key of subjects.
+    fn only_subject(&self, tags: &[Cow<'_, str>]) -> Option<String> {
+        let key = self.tag_key.as_deref()?;
+        let is_subject =
+            |tag: &&Cow<'_, str>| tag.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+        let mut found = tags.iter().filter(is_subject);
+        let only = found.next().filter(|_| found.next().is_none());
+        only.map(|tag| tag.clone().into_owned())
     }
 
     /// One that refuses to seal.
     #[must_use]
     pub fn refusing() -> EventSealer {
         let (sealer, repetition) = (Sealer::new(None, 0), Repetition::Differs);
-        EventSealer { sealer, subject: None, repetition, refused: None }
+        EventSealer { sealer, subject: None, tag_key: None, repetition, refused: None }
     }
 
     /// The problem of an event that was not read.
@@ -98,13 +119,15 @@ impl EventSealer {
         (number, at): (u64, usize),
         then: impl FnOnce(&EventRef<'_, Cow<'a, str>>, &[u8]) -> ReadResult<R>,
     ) -> ReadResult<R> {
-        let of_data = fields.subject.as_deref();
-        let of_request = self.subject.as_deref().filter(|_| of_data.is_none());
+        let of_data = fields.subject.as_deref().filter(|_| !fields.is_erased);
+        let of_request = self.subject.as_deref().filter(|_| of_data.is_none() && !fields.is_erased);
         if of_request.is_some() && !fields.personal.is_empty() {
             let rule = "cannot be combined with Wellspring-Subject; name its subjects one way";
             return Err(Fault::of("personal", at, FaultKind::Rule(rule.to_owned())));
         }
-        let subject = of_data.or(of_request);
+        let is_plain = fields.personal.is_empty() && !fields.is_erased;
+        let found = is_plain.then(|| self.only_subject(tags)).flatten();
+        let subject = of_data.or(of_request).or(found.as_deref());
         let mut parts: Vec<(u8, PartKind, &str, &[u8])> = Vec::new();
         if let Some(subject) = subject {
             let kind = match event.kind {

@@ -70,11 +70,8 @@ impl SubjectConfig {
         let has_folder = folder.is_dir();
         let opener =
             Box::new(move || Ok(Arc::new(DiskStorage::create(&folder)?) as Arc<dyn Storage>));
-        let names = if self.subject_allow_identifying {
-            SubjectNames::Any
-        } else {
-            SubjectNames::Opaque
-        };
+        let names =
+            if self.subject_allow_identifying { SubjectNames::Any } else { SubjectNames::Opaque };
         SubjectKeys::open(opener, source, has_folder, names)
             .map_err(|fault| SetupError::new(fault.to_string()))
     }

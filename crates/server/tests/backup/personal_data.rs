@@ -451,6 +451,22 @@ fn a_retry_is_known_although_nothing_equal_is_stored() {
     let found = client.get(&format!("/v1/subjects/{ADA}")).unwrap().expect(200);
     assert_eq!((&found["logs"][0]["sealed"], &found["logs"][0]["clear"]), (&json!(52), &json!(0)));
     assert_eq!(found["logs"].as_array().unwrap().len(), 2, "{copy}: {found}");
+    // What was stored clear is sealed in a copy, by the tags that name the subjects.
+    let clear = json!({"events": [{"type": "K", "tags": [ADA], "data": 1}, {"type": "K", "tags": [ADA, BOB], "data": 2}]});
+    let named = "/v1/logs/named";
+    client.call("PUT", named, &[], b"").unwrap().expect(201);
+    client.post(&format!("{named}/append"), &clear).unwrap().expect(200);
+    done(&["export", "--url", &server.url(), "--log", "named", "-o", shown(&file)]);
+    done(&["log", "create", "--url", &server.url(), "resealed"]);
+    for ids in [&[][..], &["--ids", "uuid5", "--again", "b"]] {
+        let words =
+            ["import", "--url", &server.url(), "--log", "resealed", "--subject-from", "student"];
+        done(&[&words[..], ids, &[shown(&file)]].concat());
+    }
+    let sealed = events(&mut client, "resealed", "");
+    let subjects: Vec<&Value> = sealed.iter().map(|event| &event["subject"]).collect();
+    assert_eq!(subjects, [&json!(ADA), &Value::Null, &json!(ADA), &Value::Null]);
+    assert_eq!(sealed[0]["data"], 1);
     erase(&mut client, ADA, "");
     let again = export(&copy);
     assert_eq!(events(&mut client, &again, "limit=1")[0]["data"], Value::Null);
@@ -499,4 +515,47 @@ fn what_cannot_be_sealed_is_refused_by_name() {
     let twice = [subject, ("Wellspring-Subject", BOB), JSON];
     send(&mut client, "/v1/append", &twice, r#"{"events":[{"type":"A","data":1}]}"#).problem(400);
     assert_eq!(client.get("/v1/subject-keys").unwrap().expect(200)["live"], 0);
+}
+
+#[test]
+fn what_races_an_erasure_is_before_it_or_refused() {
+    let server = Server::start_with(QUIET);
+    let subject = |n: u64| format!("racer:{n}");
+    for round in 0..12 {
+        let name = subject(round);
+        let one = json!({"events": [{"type": "R", "subject": name, "data": 1}]}).to_string();
+        send(&mut server.client(), "/v1/append", &[JSON], &one).expect(200);
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let mut client = server.client();
+                let lines =
+                    json!({"type": "R", "subject": name, "data": writer}).to_string() + "\n";
+                let one = one.clone();
+                std::thread::spawn(move || {
+                    let mut last = 0;
+                    loop {
+                        // The lean loop, and a bulk.
+                        let answer = match writer % 2 {
+                            0 => send(&mut client, "/v1/append", &[JSON], &one),
+                            _ => send(&mut client, "/v1/append", &[NDJSON], &lines.repeat(20)),
+                        };
+                        if answer.status != 200 {
+                            assert_eq!(answer.problem(409)["type"], "/problems/subject-erased");
+                            return last;
+                        }
+                        last = answer.json()["last"].as_u64().unwrap();
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(5 + round * 3));
+        let mut client = server.client();
+        assert_eq!(erase(&mut client, &name, "")["state"], "complete");
+        let last = writers.into_iter().map(|writer| writer.join().unwrap()).max().unwrap();
+        let told = events(&mut client, "main", &format!("tag={name}&type=SubjectErased"));
+        let told = told[0]["position"].as_u64().unwrap();
+        assert!(last < told, "acknowledged at {last}, after the erasure at {told}");
+        let after = format!("tag={name}&after={}", told);
+        assert_eq!(events(&mut client, "main", &after), [json!(0); 0]);
+    }
 }

@@ -291,7 +291,7 @@ impl<R: BufRead> CsvRows<R> {
             return Err(RowFault::Type(changed));
         }
         self.folded += folded;
-        Ok(ImportedEvent { event, recorded_at })
+        Ok(ImportedEvent { recorded_at, ..ImportedEvent::from(event) })
     }
 
     /// The row as a JSON object, columns in the file's order. A cell that is not of its column's

@@ -51,9 +51,15 @@ static MORE: Param<Words<Ending>> = Param::words(
 static CONTINUES: Param<Text> =
     Param::text("continues", "`next` of the previous answer, which this body continues.");
 
+/// The tags that name data subjects.
+static SUBJECT_FROM: Param<Text> = Param::text(
+    "subject_from",
+    "Key of the tags that name data subjects: an event without a subject and with exactly one such tag is sealed for it.",
+);
+
 /// The parameters of an import.
 pub(crate) const PARAMS: &[&dyn AnyParam] =
-    &[&LABEL, &BATCH, &INVALID, &RECORDED_AT, &MORE, &CONTINUES];
+    &[&LABEL, &BATCH, &INVALID, &RECORDED_AT, &SUBJECT_FROM, &MORE, &CONTINUES];
 
 /// Handling of a line that is not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +88,8 @@ pub(super) struct Settings {
     pub(super) bad_line: BadLine,
     /// What becomes of the times at which events were recorded.
     pub(super) times: RecordedTimes,
+    /// The key of tags that name data subjects.
+    pub(super) subject_from: Option<String>,
     pub(super) ending: Ending,
     /// The content before this body.
     pub(super) start: Chain,
@@ -114,6 +122,7 @@ impl Settings {
             batch: query.get(&BATCH)? as usize,
             bad_line: query.get(&INVALID)?,
             times: query.get(&RECORDED_AT)?,
+            subject_from: query.get(&SUBJECT_FROM)?.map(str::to_owned),
             ending: query.get(&MORE)?,
             start,
             kept,

@@ -64,6 +64,7 @@ impl Bench {
                 batch: cuts.batch,
                 bad_line: BadLine::Skipped,
                 times: cuts.times,
+                subject_from: None,
                 ending: if end == lines.len() { Ending::Here } else { Ending::Later },
                 start: chain,
                 kept: KeptInLog::default(),
