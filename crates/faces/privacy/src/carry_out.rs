@@ -29,7 +29,7 @@ use wellspring_subject_keys::{KeyId, KeyState, KeysFault, SubjectKeys};
 use wellspring_types::Query;
 
 /// How long requests that seal for a subject are waited for at a time.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_STEP: Duration = Duration::from_millis(1);
 /// Time between a change of the keys and its backup, at most, µs.
 const BACKUP_AFTER_US: u64 = 60_000_000;
