@@ -273,7 +273,7 @@ impl<V: View> Live<V> {
             }
             match V::decide(folded, &deciding.staged, &self.context, command) {
                 Ok(mut decision) => {
-                    match add(&mut events, &mut unless, &mut decision) {
+                    match add(&mut events, &mut unless, &mut decision, V::sealed_parts(command)) {
                         Ok(AddOutcome::Fits) => {}
                         Ok(AddOutcome::Full) => break,
                         Err(invalid) => {
@@ -398,11 +398,13 @@ enum AddOutcome {
     Full,
 }
 
-/// Adds a decision to an append if it fits, taking its condition out of it.
+/// Adds a decision to an append if it fits, taking its condition out of it. `sealed` are the parts
+/// of its last event.
 fn add<O>(
     events: &mut EncodedEvents,
     unless: &mut Vec<QueryItem>,
     decision: &mut Decision<O>,
+    sealed: &[u8],
 ) -> Result<AddOutcome, Invalid> {
     let many = unless.len() + decision.unless.len() > limits::MAX_QUERY_ITEMS
         || events.len() + decision.events.len() > limits::MAX_EVENTS
@@ -410,8 +412,9 @@ fn add<O>(
     if many && !events.is_empty() {
         return Ok(AddOutcome::Full);
     }
-    for event in &decision.events {
-        events.push(&event.as_ref())?;
+    for (at, event) in decision.events.iter().enumerate() {
+        let is_last = at + 1 == decision.events.len();
+        events.push_sealed(&event.as_ref(), if is_last { sealed } else { &[] }, 0)?;
     }
     for item in decision.unless.drain(..) {
         // Decisions with the same condition share it.

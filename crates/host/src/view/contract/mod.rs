@@ -179,6 +179,12 @@ pub trait View: Sized + Send + 'static {
         command: &Self::Command,
     ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
 
+    /// The [sealed parts](wellspring_format::sealed_parts) of the last event that a command is
+    /// decided to, if it has any.
+    fn sealed_parts(_command: &Self::Command) -> &[u8] {
+        &[]
+    }
+
     /// Records a decision, on which later ones build. The decisions of one append share a ticket.
     fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
 
