@@ -82,6 +82,7 @@ impl LinksAt {
             expires_at_us: None,
             max_clicks: None,
             tags: Vec::new(),
+            sealed: None,
         };
         let command = Command::Create(create);
         let decision =

@@ -91,7 +91,7 @@ pub(super) fn read_create(body: &[u8]) -> ReadResult<LinkRequest> {
             return beside("expires_in_s", "expires_at");
         }
         let (url, tags) = (url.unwrap_or_default(), tags.unwrap_or_default());
-        let link = Create { url, naming, expires_at_us, max_clicks, tags };
+        let link = Create { url, naming, expires_at_us, max_clicks, tags, sealed: None };
         Ok(LinkRequest { link, life_s: expires_in_s })
     })
 }
@@ -128,7 +128,7 @@ pub(super) fn read_change(body: &[u8], code: Code) -> ReadResult<Change> {
         if nothing {
             return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
-        Ok(Change { code, url, enabled, expires_at_us, max_clicks, tags })
+        Ok(Change { code, url, enabled, expires_at_us, max_clicks, tags, sealed: None })
     })
 }
 
@@ -218,6 +218,7 @@ mod tests {
             expires_at_us: None,
             max_clicks: None,
             tags: Vec::new(),
+            sealed: None,
         };
         assert_eq!(create(r#"{"url":"http://example.com/test"}"#), plain);
         let nulls = r#"{"url":"http://example.com/test","alias":null,"deterministic":null,
@@ -292,6 +293,7 @@ mod tests {
             expires_at_us: None,
             max_clicks: None,
             tags: None,
+            sealed: None,
         };
         let never = change(r#"{"expires_at":null}"#);
         assert_eq!(never, Change { expires_at_us: Some(None), ..nothing.clone() });

@@ -13,11 +13,13 @@
 use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::create::{CreateOutcome, another_request, judge, made, parse, push, seen};
+use super::sealed::{LinkOpener, LinkSealer};
 use super::{Allowance, host_of, refusal};
 use crate::view::{Command, LinkOutcome, Links, Naming};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
+use wellspring_host::http::subjects::subject_of;
 use wellspring_host::http::{Answer, Body, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::view::Live;
@@ -42,6 +44,9 @@ struct Bulk<'a> {
     /// The `Host` of the request.
     host: Option<String>,
     base: String,
+    /// The data subject of all links.
+    subject: Option<String>,
+    opener: LinkOpener,
     allowance: Allowance<'a>,
     payer: Payer,
     key: Option<String>,
@@ -72,6 +77,8 @@ pub(super) async fn create(
         live: links.live()?,
         effects: request.effects.clone(),
         base: links.settings.base(host.as_deref()),
+        subject: subject_of(&request)?.map(str::to_owned),
+        opener: LinkOpener::of(&links, &request)?,
         host,
         allowance: Allowance { links: &links, client: request.client },
         links: &links,
@@ -209,10 +216,14 @@ impl Bulk<'_> {
         numbers: &[u64],
         key: Option<RequestKey>,
     ) -> Result<usize, Box<Problem>> {
+        // A sealer for each append: an erasure waits for no slow body.
+        let sealer = LinkSealer::new(&self.links.host, self.subject.as_deref());
+        let mut sealer = sealer.map_err(|problem| of_line(numbers[0], problem))?;
+        let key = key.map(|key| RequestKey { digest: sealer.digest(key.digest), ..key });
         let mut commands = Vec::new();
         let mut taken = 0;
         if !seen(&self.effects, &self.log, key.as_ref())? {
-            let (fit, wrong) = self.judged(batch);
+            let (fit, wrong) = self.judged(batch, &mut sealer);
             commands = fit;
             match wrong {
                 Some(problem) if commands.is_empty() => return Err(of_line(numbers[0], problem)),
@@ -221,6 +232,7 @@ impl Bulk<'_> {
             let wanted = commands.len() as u64;
             taken = self.allowance.take(wanted).map_err(|problem| of_line(numbers[0], problem))?;
             commands.truncate(taken as usize);
+            sealer.persist(&self.links.host).await?;
         }
         // Lines whose links exist need no append and count as no link: only their time is charged.
         self.payer.solvent().await;
@@ -236,6 +248,10 @@ impl Bulk<'_> {
         self.allowance.put_back(taken.saturating_sub(used));
         for outcome in &executed.outcomes {
             self.note(made(*outcome).ok_or_else(another_request)?)?;
+            if sealer.has_subject() {
+                // Each was read and opened.
+                tokio::task::yield_now().await;
+            }
         }
         let done = executed.outcomes.len();
         self.durable_lines = numbers.get(done).map_or(self.lines, |line| line - 1);
@@ -249,10 +265,14 @@ impl Bulk<'_> {
 
     /// The lines up to the first that is invalid at this time and with these settings, and its
     /// problem.
-    fn judged(&self, batch: &[LinkRequest]) -> (Vec<Command>, Option<Box<Problem>>) {
+    fn judged(
+        &self,
+        batch: &[LinkRequest],
+        sealer: &mut LinkSealer,
+    ) -> (Vec<Command>, Option<Box<Problem>>) {
         let mut commands = Vec::with_capacity(batch.len());
         for asked in batch {
-            match judge(self.links, self.host.as_deref(), asked) {
+            match judge(self.links, self.host.as_deref(), asked, sealer) {
                 Ok(create) => commands.push(Command::Create(create)),
                 Err(problem) => return (commands, Some(problem)),
             }
@@ -271,7 +291,7 @@ impl Bulk<'_> {
         if !self.out.is_empty() {
             self.out.push(b',');
         }
-        push(&mut self.out, self.live.folded(), code, &self.base)
+        push(&mut self.out, self.live.folded(), code, &self.base, &self.opener)
     }
 
     fn answer(&mut self) -> Response {

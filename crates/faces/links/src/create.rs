@@ -2,12 +2,15 @@
 
 use super::LinkFace;
 use super::body::{self, LinkRequest};
+use super::sealed::{LinkOpener, LinkSealer};
 use super::{Allowance, bulk, host_of, json, refusal, target};
+use crate::view::event::CREATED;
 use crate::view::{Code, Command, Create, Folded, LinkOutcome, Naming};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::digest;
 use wellspring_host::http::idempotency::{KeyUse, idempotency_key};
+use wellspring_host::http::subjects::subject_of;
 use wellspring_host::http::{Answer, NDJSON, Request, Response};
 use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
@@ -29,7 +32,8 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     expect_json(&request)?;
     let host = host_of(&request)?;
     let asked = parse(&body)?;
-    let key = key.map(|key| RequestKey { key, digest: digest(&body) });
+    let mut sealer = LinkSealer::new(&links.host, subject_of(&request)?)?;
+    let key = key.map(|key| RequestKey { key, digest: sealer.digest(digest(&body)) });
     let live = links.live()?;
     let allowance = Allowance { links: &links, client: request.client };
     let again = seen(&request.effects, request.log()?, key.as_ref())?;
@@ -37,12 +41,13 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     let commands = if again {
         Vec::new()
     } else {
-        let create = judge(&links, host, &asked)?;
+        let create = judge(&links, host, &asked, &mut sealer)?;
         if asked.naming() == Naming::Deterministic {
             // Its search is charged; finding an existing link counts as no link.
             request.payer.reads()?;
         }
         allowance.take(1)?;
+        sealer.persist(&links.host).await?;
         vec![Command::Create(create)]
     };
     let executed =
@@ -62,7 +67,8 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
         None => return Err(another_request()),
     };
     let mut out = Vec::with_capacity(256);
-    push(&mut out, live.folded(), code, &links.settings.base(host))?;
+    let opener = LinkOpener::of(&links, &request)?;
+    push(&mut out, live.folded(), code, &links.settings.base(host), &opener)?;
     let answer = Response::json(status, out).with("location", format!("/api/urls/{code}"));
     Ok(answer.at(live.position()))
 }
@@ -72,15 +78,23 @@ pub(super) fn parse(body: &[u8]) -> Result<LinkRequest, Box<Problem>> {
     body::read_create(body).map_err(|fault| of_fault(&fault, body))
 }
 
-/// Checks one link to create against the current time and settings.
+/// Checks one link to create against the current time and settings, and seals it.
 pub(super) fn judge(
     links: &LinkFace,
     host: Option<&str>,
     asked: &LinkRequest,
+    sealer: &mut LinkSealer,
 ) -> Result<Create, Box<Problem>> {
     target::check(&links.settings, host, asked.url())?;
     target::check_nodes(&links.host.node, asked.url())?;
-    asked.at(links.host.clock.wall_us())
+    if asked.naming() == Naming::Deterministic && sealer.has_subject() {
+        let detail = "deterministic cannot be combined with Wellspring-Subject: the code would be \
+                      a digest of the URL, and stay";
+        return Err(problem::INVALID.because(detail).field("deterministic"));
+    }
+    let mut create = asked.at(links.host.clock.wall_us())?;
+    create.sealed = sealer.seal(CREATED, &create.url, &create.tags)?;
+    Ok(create)
 }
 
 /// Whether a request with this key has been executed: then this one is a retry.
@@ -123,9 +137,10 @@ pub(super) fn push(
     folded: Option<&Folded>,
     code: Code,
     base: &str,
+    opener: &LinkOpener,
 ) -> Result<(), Box<Problem>> {
     let details = folded.and_then(|folded| folded.details(code));
     let details = details.ok_or_else(|| problem::INTERNAL.because("the link is not folded"))?;
-    json::push_link(out, &details, base);
+    json::push_link(out, &opener.disclose(details)?, base);
     Ok(())
 }

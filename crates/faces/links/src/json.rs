@@ -1,17 +1,23 @@
 //! Links as JSON. What a client gets that makes a link is written by hand: it is on the path of
 //! bulks.
 
-use crate::view::{Bucket, Code, Details, Stats, Status, TargetVerdict};
+use super::sealed::DisclosedLink;
+use crate::view::{Bucket, Code, Stats, Status, TargetVerdict};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::{Rfc3339, push_string, push_tags, push_u64};
 
 /// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
-pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
+pub(super) fn push_link(out: &mut Vec<u8>, link: &DisclosedLink, base: &str) {
+    let (disclosed, link) = (link, &link.details);
     out.extend_from_slice(b"{\"created_at\":\"");
     push_zoneless(out, link.created_at_us);
     out.extend_from_slice(b"\",\"original_url\":");
-    push_string(out, &link.url);
+    match disclosed.url() {
+        Some(url) => push_string(out, url),
+        None => out.extend_from_slice(b"null"),
+    }
     push_code(out, link.code, base);
     if let Some(moment_us) = link.expires_at_us {
         out.extend_from_slice(b",\"expires_at\":");
@@ -24,6 +30,9 @@ pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
     if !link.tags.is_empty() {
         push_tags(out, link.tags.iter().map(String::as_str));
     }
+    if let Some((member, value)) = disclosed.member() {
+        out.extend_from_slice(format!(",\"{member}\":{value}").as_bytes());
+    }
     out.push(b'}');
 }
 
@@ -32,7 +41,7 @@ pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
 pub(super) struct DetailsDocument<'a> {
     clicks: u64,
     created_at: String,
-    original_url: &'a str,
+    original_url: Option<&'a str>,
     short_code: String,
     short_url: String,
     enabled: bool,
@@ -44,16 +53,20 @@ pub(super) struct DetailsDocument<'a> {
     tags: &'a [String],
     visitors: u64,
     bots: u64,
+    /// What a sealed link says of that.
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 impl<'a> DetailsDocument<'a> {
     /// That of a link whose short URL begins with `base`.
-    pub(super) fn of(link: &'a Details, base: &str) -> DetailsDocument<'a> {
+    pub(super) fn of(link: &'a DisclosedLink, base: &str) -> DetailsDocument<'a> {
+        let (disclosed, link) = (link, &link.details);
         let short_code = link.code.as_text().to_string();
         DetailsDocument {
             clicks: link.clicks,
             created_at: zoneless(link.created_at_us),
-            original_url: &link.url,
+            original_url: disclosed.url(),
             short_url: format!("{base}/{short_code}"),
             short_code,
             enabled: link.status == Status::Enabled,
@@ -63,6 +76,7 @@ impl<'a> DetailsDocument<'a> {
             tags: &link.tags,
             visitors: link.visitors,
             bots: link.bots,
+            more: disclosed.member().into_iter().collect(),
         }
     }
 }
@@ -174,7 +188,12 @@ fn push_code(out: &mut Vec<u8>, code: Code, base: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{ReferrerClicks, SeriesPoint};
+    use crate::view::{Details, ReferrerClicks, SeriesPoint};
+    use wellspring_subject_keys::Closed;
+
+    fn clear(details: Details) -> DisclosedLink {
+        DisclosedLink { details, subject: None, closed: None }
+    }
 
     fn link() -> Details {
         Details {
@@ -205,29 +224,43 @@ mod tests {
 
     #[test]
     fn a_new_link_is_written_as_its_clients_expect() {
-        let plain = written(|out| push_link(out, &link(), "http://l:4000"));
+        let plain = written(|out| push_link(out, &clear(link()), "http://l:4000"));
         assert_eq!(
             plain,
             r#"{"created_at":"2026-11-21T01:43:26.952770","original_url":"http://example.com/\"x\"","short_code":"Yci","short_url":"http://l:4000/Yci"}"#
         );
         let tags = vec!["a".to_owned(), "b".to_owned()];
         let more = Details { expires_at_us: Some(1_798_761_600_000_000), tags, ..link() };
-        let more = written(|out| push_link(out, &more, "http://l"));
+        let more = written(|out| push_link(out, &clear(more), "http://l"));
         assert!(more.ends_with(r#","expires_at":"2027-01-01T00:00:00.000000Z","tags":["a","b"]}"#));
     }
 
     #[test]
     fn details_have_every_member() {
-        let text = json(&DetailsDocument::of(&link(), "http://l"));
+        let text = json(&DetailsDocument::of(&clear(link()), "http://l"));
         assert!(text.starts_with(r#"{"clicks":3,"created_at":"2026-11-21T01:43:26.952770","#));
         let tail = r#","enabled":true,"expires_at":null,"tags":[],"visitors":2,"bots":1}"#;
         assert!(text.ends_with(tail), "{text}");
         let disabled = Details { status: Status::Disabled, ..link() };
-        let disabled = json(&DetailsDocument::of(&disabled, ""));
+        let disabled = json(&DetailsDocument::of(&clear(disabled), ""));
         assert!(disabled.contains("\"enabled\":false") && !disabled.contains("refused"));
         let refused = Details { verdict: TargetVerdict::Refused, ..link() };
-        let refused = json(&DetailsDocument::of(&refused, ""));
+        let refused = json(&DetailsDocument::of(&clear(refused), ""));
         assert!(refused.contains(r#""enabled":true,"refused":true,"expires_at"#));
+        for (closed, mark) in [
+            (Closed::Withdrawn, r#","withheld":true}"#),
+            (Closed::Erased, r#","erased":true}"#),
+            (Closed::Unavailable, r#","unavailable":true}"#),
+        ] {
+            let closed = DisclosedLink { closed: Some(closed), ..clear(link()) };
+            let made = written(|out| push_link(out, &closed, "http://l"));
+            for text in [json(&DetailsDocument::of(&closed, "http://l")), made] {
+                assert!(text.ends_with(mark) && text.contains(r#""original_url":null"#), "{text}");
+            }
+        }
+        let opened = DisclosedLink { subject: Some("a:\"1".into()), ..clear(link()) };
+        let opened = json(&DetailsDocument::of(&opened, ""));
+        assert!(opened.ends_with(r#","subject":"a:\"1"}"#), "{opened}");
     }
 
     #[test]

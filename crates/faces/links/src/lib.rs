@@ -17,6 +17,7 @@ mod read;
 mod redirect;
 mod redirects;
 mod refusal;
+mod sealed;
 mod settings;
 mod target;
 mod targets;
@@ -29,7 +30,7 @@ pub(crate) use redirect::{qr, redirect};
 
 use crate::problems::{
     ALIAS_RESERVED, ALIAS_TAKEN, BAD_CODE, BAD_URL, CODES_EXHAUSTED, CODES_TAKEN, HOST_REFUSED,
-    LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND, LINK_REFUSED, OWN_HOST,
+    LINK_DELETED, LINK_DISABLED, LINK_ERASED, LINK_EXPIRED, LINK_NOT_FOUND, LINK_REFUSED, OWN_HOST,
     TOO_MANY_LINKS, URL_REQUIRED,
 };
 use crate::view::{Code, Folded, Links};
@@ -48,6 +49,7 @@ use wellspring_host::http::contract::{
 use wellspring_host::http::declared_problems::{APPENDING, READING, VIEWING};
 use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::required_freshness::Freshness;
+use wellspring_host::http::subjects::SUBJECT;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
 use wellspring_host::kept_file::KeptFile;
 use wellspring_host::kept_types::KeptEvents;
@@ -58,7 +60,7 @@ use wellspring_host::stats::family::Family;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param, Values};
 use wellspring_host::wire::problem::{
-    self, KEY_REUSED, Kind, NOT_FOUND, Problem, READS_TOO_COSTLY, TOO_LARGE,
+    self, KEY_REUSED, KEY_UNAVAILABLE, Kind, NOT_FOUND, Problem, READS_TOO_COSTLY, TOO_LARGE,
 };
 use wellspring_types::Position;
 
@@ -67,7 +69,8 @@ const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];
 /// Problems of a code.
 const NAMED: &[&Kind] = &[&BAD_CODE, &LINK_NOT_FOUND, &LINK_DELETED];
 /// Problems of following a code.
-const NOT_FOLLOWED: &[&Kind] = &[&NOT_FOUND, &LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED];
+const NOT_FOLLOWED: &[&Kind] =
+    &[&NOT_FOUND, &LINK_DISABLED, &LINK_ERASED, &LINK_EXPIRED, &LINK_REFUSED, &KEY_UNAVAILABLE];
 
 /// The face: links are created, changed and read at `/api/urls`, and followed at `/CODE`.
 pub struct LinkFace {
@@ -89,16 +92,16 @@ impl Face for LinkFace {
         POST "/api/urls" Main Writer create:
             "Creates a link. With application/x-ndjson: a bulk of one link per line, streamed, \
              atomic per batch of at most 250 lines."
-            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY] .short(true)
+            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY, &SUBJECT] .short(true)
             .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
                 &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
             => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
         GET "/api/urls" Main Reader list: "Links, newest first, in pages."
             .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .short(true) .fails[READING, VIEWING] => [200 JSON "Links"];
         GET "/api/urls/{code}" Main Reader details: "A link and its clicks."
-            .at(&CODE) .fresh(FRESHNESS) .short(true) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
+            .at(&CODE) .fresh(FRESHNESS) .short(true) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkDetails"];
         PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
-            .at(&CODE) .takes[(JSON, "LinkChange")] .short(true) .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
+            .at(&CODE) .takes[(JSON, "LinkChange")] .headers[&SUBJECT] .short(true) .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
         DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never reused."
             .at(&CODE) .short(true) .fails[APPENDING, VIEWING, NAMED] => [204];
         GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."

@@ -1,11 +1,11 @@
-//! Following a link that may be followed a number of times only.
+//! Following a link that may be followed a number of times only, or whose target is sealed.
 //!
 //! Each time is a command: decided under one lock with all others, and durable before its answer.
 //! So there are exactly as many, also of clients at once, and after a crash.
 
 use super::LinkFace;
 use super::redirects::{ClickHeaders, REDIRECT_CACHING, Visit, of_lookup};
-use super::refusal;
+use super::{refusal, sealed};
 use crate::view::{Code, Command, LinkRefusal, Links, Lookup, url};
 use hyper::Method;
 use std::time::Duration;
@@ -31,11 +31,13 @@ pub(super) async fn follow(
     let now_us = links.host.clock.wall_us();
     let details = refusal::shown(code, folded.details(code))?;
     match folded.lookup(code, now_us, &mut Vec::new()) {
-        Lookup::Limited => {}
+        Lookup::Limited | Lookup::Sealed => {}
         other => of_lookup(code, other)?,
     }
+    let is_used_up = details.max_clicks.is_some_and(|most| details.clicks >= most.into());
+    let url = sealed::target_for_visitors(links, request, details)?;
     if request.method == Method::HEAD {
-        if details.max_clicks.is_some_and(|most| details.clicks >= most.into()) {
+        if is_used_up {
             return Err(refusal::of_refusal(LinkRefusal::UsedUp(code)));
         }
     } else {
@@ -51,8 +53,8 @@ pub(super) async fn follow(
             return Err(refusal::of_refusal(refused));
         }
     }
-    let mut location = Vec::with_capacity(details.url.len());
-    url::push_location(&details.url, &mut location);
+    let mut location = Vec::with_capacity(url.len());
+    url::push_location(&url, &mut location);
     let location = String::from_utf8(location).unwrap_or_default();
     Ok(Response::empty(302)
         .with("location", location)

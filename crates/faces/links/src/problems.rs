@@ -51,6 +51,10 @@ wellspring_host::kinds! {
         "The link was deleted. Its code is never used again.",
         "The link cannot be restored. Create another.",
         "the link abc123 has been deleted";
+    LINK_ERASED 410 "link-erased" "The link's target is erased" Retry::No,
+        "The link's target was sealed for a data subject, and that is erased, or waits for its erasure.",
+        "The link cannot be restored. Its owner can set another URL.",
+        "the target of the link abc123 is erased, or about to be";
     ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No,
         "The alias is a path of the server itself.",
         "Choose another alias.",

@@ -2,6 +2,7 @@
 
 use super::LinkFace;
 use super::json::{DetailsDocument, StatsDocument};
+use super::sealed::{DisclosedLink, LinkOpener};
 use super::{CODE, fresh, host_of, refusal};
 use crate::view::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 use serde::Serialize;
@@ -57,6 +58,7 @@ pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answ
     let code = request.segment(&CODE)?;
     let fresh = fresh(&links, &request).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
+    let details = LinkOpener::of(&links, &request)?.disclose(details)?;
     let base = links.settings.base(host_of(&request)?);
     Ok(Response::of(200, &DetailsDocument::of(&details, &base)).at(fresh.position))
 }
@@ -67,18 +69,20 @@ pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer 
     let mut job = Job::begin(&links.host, &request.payer)?;
     let fresh = fresh(&links, &request).await?;
     let base = links.settings.base(host_of(&request)?);
+    let opener = LinkOpener::of(&links, &request)?;
     let position = fresh.position;
     if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
         let short = ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() };
         let page = job.timed(|| Ok::<_, Box<Problem>>(fresh.folded()?.list(&short)))?;
         // A page may be short where very many are deleted.
-        if page.links.len() == wanted.limit || page.next.is_none() {
-            return Ok(Response::json(200, written(&page, &base)).at(position));
+        let is_whole = page.links.len() == wanted.limit || page.next.is_none();
+        if is_whole && !opener.reads_for(&page.links) {
+            return Ok(Response::json(200, written(page, &base, &opener)?).at(position));
         }
     }
     let answer = move || {
         let page = fresh.folded()?.list(&wanted);
-        Ok::<_, Box<Problem>>(written(&page, &base))
+        written(page, &base, &opener)
     };
     Ok(Response::json(200, job.search(answer).await??).at(position))
 }
@@ -90,9 +94,12 @@ struct LinksPage<'a> {
     next: Option<u64>,
 }
 
-fn written(page: &Page, base: &str) -> Vec<u8> {
-    let links = page.links.iter().map(|link| DetailsDocument::of(link, base)).collect();
-    to_json(&LinksPage { links, next: page.next })
+fn written(page: Page, base: &str, opener: &LinkOpener) -> Result<Vec<u8>, Box<Problem>> {
+    let links: Result<Vec<DisclosedLink>, _> =
+        page.links.into_iter().map(|link| opener.disclose(link)).collect();
+    let links = links?;
+    let links = links.iter().map(|link| DetailsDocument::of(link, base)).collect();
+    Ok(to_json(&LinksPage { links, next: page.next }))
 }
 
 fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {

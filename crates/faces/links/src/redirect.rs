@@ -4,7 +4,7 @@
 use super::LinkFace;
 use super::redirects::unknown_to_visitors;
 use super::{CODE, host_of, limited, refusal};
-use crate::view::url;
+use crate::view::{Lookup, url};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::{Answer, Request, Response, fast};
@@ -38,7 +38,9 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
     if (links.host.routes.is_reserved())(request.param()) {
         return Err(unknown_to_visitors(code));
     }
-    let mut answer = if live.folded().is_some_and(|folded| folded.is_limited(code)) {
+    let now_us = links.host.clock.wall_us();
+    let lookup = live.folded().map(|folded| folded.lookup(code, now_us, &mut Vec::new()));
+    let mut answer = if matches!(lookup, Some(Lookup::Limited | Lookup::Sealed)) {
         limited::follow(&links, &live, &request, code).await?
     } else {
         fast::serve(&links.host, &mut request, &format!("/{code}")).await

@@ -25,7 +25,9 @@ pub(super) fn of_refusal(refusal: LinkRefusal) -> Box<Problem> {
         LinkRefusal::Deleted(code) => deleted(code),
         LinkRefusal::UsedUp(_) => problems::LINK_EXPIRED.because(detail),
         LinkRefusal::Url(fault) => target::of_fault(fault),
-        LinkRefusal::Tags => problem::INVALID.because(detail).field("tags"),
+        LinkRefusal::SealedTags(_) | LinkRefusal::Tags => {
+            problem::INVALID.because(detail).field("tags")
+        }
         LinkRefusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
         LinkRefusal::Exhausted => problems::CODES_EXHAUSTED.because(detail),
         LinkRefusal::CandidatesTaken => {

@@ -149,6 +149,11 @@ impl LinkTargets {
         }
     }
 
+    /// The same on a target that was sealed, which no one has judged yet.
+    pub(crate) fn verdict_of(&self, url: &str) -> TargetVerdict {
+        url::kept(url).map_or(TargetVerdict::Refused, |target| self.verdict(&target))
+    }
+
     /// The rule that the view folds by.
     pub(crate) fn rule(self: &Arc<Self>) -> TargetRule {
         let targets = Arc::clone(self);

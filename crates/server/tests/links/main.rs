@@ -13,9 +13,10 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod links_sealed;
 mod links_visits;
 mod redirects;
 
 use wellspring_test_support::{
-    client, crash_cycles, disk, done, links_load, load_tester, numbered, server, shortener,
+    client, closed, crash_cycles, disk, done, links_load, load_tester, numbered, server, shortener,
 };

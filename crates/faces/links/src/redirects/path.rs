@@ -188,7 +188,7 @@ impl FastPath for Redirects {
         if let Err(problem) = of_lookup(code, lookup) {
             // Only the general stack decides commands.
             return match lookup {
-                Lookup::Limited => FastAnswer::Elsewhere(problem),
+                Lookup::Limited | Lookup::Sealed => FastAnswer::Elsewhere(problem),
                 _ => FastAnswer::Refused(problem),
             };
         }

@@ -43,8 +43,8 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Deleted => return Err(deleted(code)),
         Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
-        Lookup::Limited => {
-            let detail = format!("the link {code} has just got a maximum of clicks; try again");
+        Lookup::Limited | Lookup::Sealed => {
+            let detail = format!("the link {code} has just been changed; try again");
             return Err(problem::VIEW_NOT_READY.because(detail));
         }
         Lookup::Refused => (

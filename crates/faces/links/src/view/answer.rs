@@ -2,6 +2,7 @@
 
 use super::agent;
 use super::clicks::{DAY_US, Detail, HOUR_US};
+use super::event::sealed_at;
 use super::record::{Record, Status};
 use super::state::Folded;
 use super::{Code, TargetVerdict, top};
@@ -12,7 +13,7 @@ use wellspring_types::Position;
 pub struct Details {
     /// Its code.
     pub code: Code,
-    /// Its target.
+    /// Its target, or [where its sealed target is](super::event::sealed_at).
     pub url: String,
     /// When it was created, µs since 1970 UTC.
     pub created_at_us: u64,
@@ -224,7 +225,7 @@ fn fits(record: &Record, request: &ListRequest, search: &Option<String>) -> bool
     record.status != Status::Deleted
         && request.tag.as_ref().is_none_or(|tag| record.tags.contains(tag))
         && search.as_ref().is_none_or(|wanted| {
-            contains(&record.url, wanted)
+            (sealed_at(&record.url).is_none() && contains(&record.url, wanted))
                 || contains(&record.code.as_text(), wanted)
                 || record.tags.iter().any(|tag| contains(tag, wanted))
         })

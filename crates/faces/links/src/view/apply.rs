@@ -2,12 +2,13 @@
 //! is applied again: a link remembers when it was created, last changed and last clicked.
 
 use super::clicks::{Clicks, Detail};
-use super::event::{ChangedData, ClickedData, CreatedData, Fact};
+use super::event::{ChangedData, ClickedData, CreatedData, Fact, SEALED};
 use super::record::{Record, Status};
 use super::state::{CodeOrder, Links};
 use super::{Code, MAX_TAG_BYTES, MAX_TAGS, url};
 use std::borrow::Cow;
 use wellspring_host::view::contract::LogEvent;
+use wellspring_types::Position;
 use wellspring_types::moment::MAX_TIME_US;
 use wellspring_types::valid::check_text;
 
@@ -34,7 +35,8 @@ impl Links {
         if self.folded.find(code).is_some() || !fine {
             return;
         }
-        let Ok((plain, verdict)) = self.targets.judge_url(&created.url) else { return };
+        let Some(url) = folded_url(created.url, position) else { return };
+        let Ok((plain, verdict)) = self.targets.judge_url(&url) else { return };
         let record = Record {
             code,
             status: Status::Enabled,
@@ -43,7 +45,7 @@ impl Links {
             changed: position,
             expires_at_us: created.expires_at_us,
             max_clicks: created.max_clicks,
-            url: created.url.into_owned(),
+            url,
             plain,
             verdict,
             tags: created.tags,
@@ -59,11 +61,13 @@ impl Links {
         if !fine {
             return;
         }
-        if url.as_deref().is_some_and(|url| url::kept(url).is_err()) {
-            return;
-        }
+        let url = match url.map(|url| folded_url(url, event.position())) {
+            Some(None) => return,
+            Some(Some(url)) if self.targets.judge_url(&url).is_err() => return,
+            other => other.flatten(),
+        };
         self.update(event, code, |record| {
-            record.url = url.map_or_else(|| std::mem::take(&mut record.url), Cow::into_owned);
+            record.url = url.unwrap_or_else(|| std::mem::take(&mut record.url));
             record.expires_at_us = expires_at_us.unwrap_or(record.expires_at_us);
             record.max_clicks = max_clicks.unwrap_or(record.max_clicks);
             record.tags = tags.unwrap_or_else(|| std::mem::take(&mut record.tags));
@@ -104,6 +108,16 @@ impl Links {
             }
         };
         clicks.add(event.position(), event.recorded_at_us(), click);
+    }
+}
+
+/// The URL that is folded of an event at a position: of a sealed one, where it is. `None` if the
+/// event names another event's.
+fn folded_url(url: Cow<'_, str>, position: Position) -> Option<String> {
+    match url.strip_prefix(SEALED) {
+        None => Some(url.into_owned()),
+        Some("") => Some(format!("{SEALED}{position}")),
+        Some(_) => None,
     }
 }
 

@@ -3,89 +3,23 @@
 
 use super::apply::{tags_are_fine, time_is_fine};
 use super::clicks::Clicks;
+use super::command::{
+    Change, Command, Create, LinkOutcome, LinkRefusal, MOST_CANDIDATES, Naming, SealedTarget,
+};
 use super::event::{
     CLICKED, CLICKED_TAG, CREATED, ChangedData, CodeOrigin, CreatedData, DELETED, FOUND, Fact, Key,
-    LINK_TAG, OPENED, OPENED_TAG,
+    LINK_TAG, OPENED, OPENED_TAG, SEALED,
 };
 use super::record::Status;
 use super::state::{CodeOrder, Folded};
-use super::url::{self, UrlFault};
+use super::url;
 use super::{Code, TargetRule, digest};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::sync::atomic::Ordering;
 use wellspring_host::view::contract::{Decision, LogEvent, Ticket, event};
 use wellspring_types::{Event, QueryItem};
-
-/// How a link gets its code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
-    /// The next code of the permuted counter.
-    Automatic,
-    /// The code that the client chose.
-    Alias(Code),
-    /// A code derived from the URL: the same URL always gets the same code.
-    Deterministic,
-}
-
-/// A link to create.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Create {
-    /// Its target, already checked by [`url::check`].
-    pub url: String,
-    /// How it gets its code.
-    pub naming: Naming,
-    /// Expiry, µs since 1970 UTC.
-    pub expires_at_us: Option<u64>,
-    /// How often it may be followed, from once.
-    pub max_clicks: Option<u32>,
-    /// At most [`MAX_TAGS`](super::MAX_TAGS), all different.
-    pub tags: Vec<String>,
-}
-
-/// A change to a link; `None` leaves a property unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The link.
-    pub code: Code,
-    /// The new target.
-    pub url: Option<String>,
-    /// Whether it redirects.
-    pub enabled: Option<bool>,
-    /// The new expiry; `Some(None)`: never.
-    pub expires_at_us: Option<Option<u64>>,
-    /// How often it may be followed, clicks so far included; `Some(None)`: any number of times.
-    pub max_clicks: Option<Option<u32>>,
-    /// All its tags from now on.
-    pub tags: Option<Vec<String>>,
-}
-
-/// A change requested by a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// Creates a link.
-    Create(Create),
-    /// Changes a link.
-    Change(Change),
-    /// Deletes a link permanently.
-    Delete {
-        /// The link.
-        code: Code,
-    },
-    /// Follows a link that may be followed a number of times only.
-    Click {
-        /// The link.
-        code: Code,
-        /// The data of the click's event.
-        data: Vec<u8>,
-    },
-}
-
-/// Number of candidate codes tried for a deterministic link. By chance hardly any URL needs a
-/// third, but an attacker can compute the codes and take them, and the search runs under a lock.
-const MOST_CANDIDATES: usize = 64;
 
 /// Inputs of a decision that are not in any event.
 #[derive(Debug, Clone)]
@@ -96,78 +30,6 @@ pub struct Context {
     pub reserved: fn(&str) -> bool,
     /// Which targets are allowed. Applied when a link is folded.
     pub targets: TargetRule,
-}
-
-/// The result of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkOutcome {
-    /// The link was created.
-    Created(Code),
-    /// The link existed already.
-    Existing(Code),
-    /// The link is as the command wants it.
-    Changed(Code),
-    /// The link was deleted.
-    Deleted(Code),
-    /// The link was followed.
-    Clicked(Code),
-}
-
-/// Why a command is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LinkRefusal {
-    /// A link has, or had, this alias.
-    AliasTaken(Code),
-    /// The alias is a word that the server reserves.
-    Reserved(Code),
-    /// No link has this code.
-    Unknown(Code),
-    /// The link was deleted.
-    Deleted(Code),
-    /// The link has been followed as often as it may be.
-    UsedUp(Code),
-    /// The URL is not allowed for a link.
-    Url(UrlFault),
-    /// There are too many tags, one is too long, or one is repeated.
-    Tags,
-    /// The expiry is later than the year 9999.
-    TooLate,
-    /// Every code is taken.
-    Exhausted,
-    /// The first `MOST_CANDIDATES` codes derived from the URL are taken.
-    CandidatesTaken,
-}
-
-impl fmt::Display for LinkRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkRefusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
-            LinkRefusal::Reserved(code) => {
-                write!(f, "the alias {code} is reserved; choose another")
-            }
-            LinkRefusal::Unknown(code) => write!(f, "no link has the code {code}"),
-            LinkRefusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
-            LinkRefusal::UsedUp(code) => {
-                write!(f, "the link {code} has been followed as often as it may be")
-            }
-            LinkRefusal::Url(fault) => fault.fmt(f),
-            LinkRefusal::Tags => write!(
-                f,
-                "a link has at most {} different tags of at most {} bytes, without control characters",
-                super::MAX_TAGS,
-                super::MAX_TAG_BYTES
-            ),
-            LinkRefusal::TooLate => {
-                f.write_str("a link must expire before the year 10000, or never")
-            }
-            LinkRefusal::Exhausted => f.write_str("all codes are in use"),
-            LinkRefusal::CandidatesTaken => write!(
-                f,
-                "the first {MOST_CANDIDATES} codes derived from this URL are taken by other links; \
-                 choose an alias or omit deterministic"
-            ),
-        }
-    }
 }
 
 /// A link's state once a pending decision is folded.
@@ -319,20 +181,35 @@ fn decide_change(
     ahead: &ExpectedState<'_>,
     change: &Change,
 ) -> Result<Decision<LinkOutcome>, LinkRefusal> {
-    let Change { code, url, enabled, expires_at_us, max_clicks, tags } = change;
-    ahead.alive(*code)?;
+    let Change { code, url, enabled, expires_at_us, max_clicks, tags, sealed } = change;
+    let link = ahead.alive(*code)?;
+    if link.url.starts_with(SEALED) && url.is_none() && tags.is_some() {
+        return Err(LinkRefusal::SealedTags(*code));
+    }
     check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
     let data = ChangedData {
-        url: url.as_deref().map(Cow::Borrowed),
+        url: url.as_deref().map(|url| clear(url, sealed)),
         enabled: *enabled,
         expires_at_us: *expires_at_us,
         max_clicks: *max_clicks,
-        tags: tags.clone(),
+        tags: if sealed.is_some() { Some(Vec::new()) } else { tags.clone() },
     };
     let nothing = data == ChangedData::default();
-    let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
+    let changed = || with_subject(Fact::Changed(*code, data).to_event(), sealed);
+    let events = if nothing { Vec::new() } else { vec![changed()] };
     let unless = if nothing { Vec::new() } else { vec![deleted(*code)] };
     Ok(Decision { events, unless, outcome: LinkOutcome::Changed(*code) })
+}
+
+/// What an event has of a URL in the clear.
+fn clear<'a>(url: &'a str, sealed: &Option<SealedTarget>) -> Cow<'a, str> {
+    Cow::Borrowed(if sealed.is_some() { SEALED } else { url })
+}
+
+/// Adds the tag of its data subject to an event with a sealed target.
+fn with_subject(mut event: Event, sealed: &Option<SealedTarget>) -> Event {
+    event.tags.extend(sealed.iter().map(|sealed| sealed.subject.clone()));
+    event
 }
 
 fn decide_create(
@@ -372,14 +249,14 @@ fn decide_create(
         },
     };
     let data = CreatedData {
-        url: create.url.as_str().into(),
+        url: clear(&create.url, &create.sealed),
         number,
         chosen,
         expires_at_us: create.expires_at_us,
         max_clicks: create.max_clicks,
-        tags: create.tags.clone(),
+        tags: if create.sealed.is_some() { Vec::new() } else { create.tags.clone() },
     };
-    events.push(Fact::Created(code, data).to_event());
+    events.push(with_subject(Fact::Created(code, data).to_event(), &create.sealed));
     unless.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
     Ok(Decision { events, unless, outcome: LinkOutcome::Created(code) })
 }

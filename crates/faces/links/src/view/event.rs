@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use wellspring_host::view::contract::{event, json};
-use wellspring_types::Event;
+use wellspring_types::{Event, Position};
 
 /// The first event: it fixes the order of automatic codes.
 pub const OPENED: &str = "LinksOpened";
@@ -33,6 +33,14 @@ pub const LINK_TAG: &str = "link:";
 pub const CLICKED_TAG: &str = "clicked:";
 /// Prefix of a link's tag in the tags of [`CREATED`].
 pub const TAG_TAG: &str = "link-tag:";
+/// The URL of a link that is sealed for a data subject: the event's sealed part has its URL and its
+/// tags. The fold puts the event's position behind it.
+pub const SEALED: &str = "sealed:";
+
+/// Where the sealed target of a folded link is; `None` if its URL is clear.
+pub fn sealed_at(url: &str) -> Option<Position> {
+    url.strip_prefix(SEALED)?.parse().ok()
+}
 
 /// Key of the permutation of automatic codes.
 pub type Key = [u8; 16];

@@ -12,6 +12,7 @@ mod answer;
 mod apply;
 mod clicks;
 pub mod code;
+mod command;
 mod decide;
 mod digest;
 pub mod event;
@@ -33,7 +34,8 @@ pub use answer::{
     Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats, StatsRequest,
 };
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
-pub use decide::{Change, Command, Context, Create, LinkOutcome, LinkRefusal, Naming, StagedLinks};
+pub use command::{Change, Command, Create, LinkOutcome, LinkRefusal, Naming, SealedTarget};
+pub use decide::{Context, StagedLinks};
 pub use hosts::{HostVerdict, Policy};
 pub use permutation::Permutation;
 pub use record::Status;
@@ -103,6 +105,15 @@ impl View for Links {
         command: &Command,
     ) -> Result<Decision<LinkOutcome>, LinkRefusal> {
         decide::decide(folded, staged, context, command)
+    }
+
+    fn sealed_parts(command: &Command) -> &[u8] {
+        let sealed = match command {
+            Command::Create(create) => &create.sealed,
+            Command::Change(change) => &change.sealed,
+            Command::Delete { .. } | Command::Click { .. } => &None,
+        };
+        sealed.as_ref().map_or(&[], |sealed| &sealed.parts)
     }
 
     fn stage(staged: &mut StagedLinks, decision: &Decision<LinkOutcome>, ticket: Ticket) {

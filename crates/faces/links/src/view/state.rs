@@ -3,7 +3,7 @@
 //! notices and reads again (a sequence lock, with the pointer itself as the sequence).
 
 use super::clicks::Clicks;
-use super::event::Key;
+use super::event::{Key, SEALED};
 use super::names::{Names, NamesEnd};
 use super::places::Places;
 use super::record::{Arena, Record, Status};
@@ -93,6 +93,8 @@ pub enum Lookup {
     Refused,
     /// It may be followed a number of times only, so each time is a command.
     Limited,
+    /// Its target is sealed for a data subject, so it is opened first.
+    Sealed,
 }
 
 impl Folded {
@@ -153,13 +155,10 @@ impl Folded {
         }
         let mut text = Vec::new();
         self.arena.push_url(&glance, &mut text);
+        if text.starts_with(SEALED.as_bytes()) {
+            return StoredTarget::Nowhere(Lookup::Sealed);
+        }
         StoredTarget::Encoded(text)
-    }
-
-    /// Whether a code's link may be followed a number of times only.
-    pub fn is_limited(&self, code: Code) -> bool {
-        let link = self.find(code);
-        link.and_then(|link| self.look(link, |at| self.arena.glance(at).is_limited)) == Some(true)
     }
 
     /// Reads a link's record, repeatedly until it did not move during the read.

@@ -1,6 +1,7 @@
 //! The rule for allowed targets, which the server derives from its settings and passes to the view.
 
 use super::apply::plainness;
+use super::event::sealed_at;
 use super::url::{self, Target, UrlFault};
 use std::fmt;
 use std::sync::Arc;
@@ -32,8 +33,12 @@ impl TargetRule {
         self.0.as_ref().map_or(TargetVerdict::Followed, |judge| judge(target))
     }
 
-    /// Whether a URL can be sent in a header unchanged, and the verdict on it.
+    /// Whether a folded URL can be sent in a header unchanged, and the verdict on it. A sealed one
+    /// is judged when it is opened.
     pub(super) fn judge_url(&self, text: &str) -> Result<(bool, TargetVerdict), UrlFault> {
+        if sealed_at(text).is_some() {
+            return Ok((false, TargetVerdict::Followed));
+        }
         let target = url::kept(text)?;
         Ok((plainness(&target, text), self.judge(&target)))
     }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use wellspring_face_links::view::event::Key;
 use wellspring_face_links::view::{
     Change, Code, Command, Context, Create, LinkOutcome, LinkRefusal, Links, Naming, Permutation,
-    StagedLinks, Status, agent,
+    SealedTarget, StagedLinks, Status, agent,
 };
 use wellspring_host::view::contract::{Decision, Ticket, View};
 use wellspring_types::moment::MAX_TIME_US;
@@ -25,8 +25,16 @@ pub(crate) const URLS: &[&str] = &[
     "http://[2001:db8::1]:8080/",
     "https://a.example/ＩＳＴＡＮＢＵＬ/İ",
 ];
-const BAD_URLS: &[&str] =
-    &["", "ftp://a", "http://", "http://u:p@h/", "http://a b/", "javascript:1"];
+const BAD_URLS: &[&str] = &[
+    "",
+    "ftp://a",
+    "http://",
+    "http://u:p@h/",
+    "http://a b/",
+    "javascript:1",
+    "sealed:",
+    "sealed:7",
+];
 const ALIASES: &[&str] =
     &["0", "a1", "Yci", "yCI", "api", "Zed", "zzzzzzzzzz", "promo2026", "A", "000"];
 pub(crate) const TAGS: &[&str] = &["a", "é", "größe", "x:y z", "ad \"q\" \\"];
@@ -133,6 +141,7 @@ impl World {
                     expires_at_us: self.pick_expiry(expires),
                     max_clicks: None,
                     tags: pick_tags(tags),
+                    sealed: pick_seal(url),
                 };
                 self.execute(&Command::Create(create), fate);
             }
@@ -145,6 +154,7 @@ impl World {
                     expires_at_us: member(3).then(|| self.pick_expiry(expires)),
                     max_clicks: None,
                     tags: member(4).then(|| pick_tags(tags)),
+                    sealed: pick_seal(url).filter(|_| member(0)),
                 };
                 self.execute(&Command::Change(change), fate);
             }
@@ -254,6 +264,10 @@ fn pick_url(pick: u8) -> String {
         14 => format!("https://example.com/{}", "ü".repeat(2_028)),
         _ => URLS[at % URLS.len()].to_owned(),
     }
+}
+
+fn pick_seal(pick: u8) -> Option<SealedTarget> {
+    (pick % 7 == 6).then(|| SealedTarget { subject: "user:1".into(), parts: Vec::new() })
 }
 
 fn pick_tags(pick: u8) -> Vec<String> {

@@ -72,7 +72,9 @@ impl Oracle {
             ("LinkCreated", Some(data)) => {
                 _ = code("link:").and_then(|c| self.create(entry, c, &data))
             }
-            ("LinkChanged", Some(data)) => _ = code("link:").and_then(|c| self.change(c, &data)),
+            ("LinkChanged", Some(data)) => {
+                _ = code("link:").and_then(|c| self.change(entry, c, &data))
+            }
             ("LinkDeleted", _) => {
                 let at = code("link:").and_then(|code| self.of_code.get(&code));
                 at.into_iter().for_each(|&at| self.links[at].status = Status::Deleted);
@@ -85,8 +87,7 @@ impl Oracle {
     }
 
     fn create(&mut self, entry: &Entry, code: Code, data: &Value) -> Option<()> {
-        let url = data.get("url")?.as_str()?.to_owned();
-        url::kept(&url).ok()?;
+        let url = target(data.get("url")?.as_str()?, entry.position)?;
         let chosen = data.get("chosen")?.as_str()?;
         let known = ["automatic", "alias", "deterministic"].contains(&chosen);
         optional_number(data.get("number"))?;
@@ -109,15 +110,14 @@ impl Oracle {
         Some(())
     }
 
-    fn change(&mut self, code: Code, data: &Value) -> Option<()> {
+    fn change(&mut self, entry: &Entry, code: Code, data: &Value) -> Option<()> {
         let at = *self.of_code.get(&code)?;
         let mut link = self.links[at].clone();
         if link.status == Status::Deleted || !data.is_object() {
             return None;
         }
         if let Some(url) = given(data, "url") {
-            link.url = url.as_str()?.to_owned();
-            url::kept(&link.url).ok()?;
+            link.url = target(url.as_str()?, entry.position)?;
         }
         if let Some(enabled) = given(data, "enabled") {
             link.status = if enabled.as_bool()? { Status::Enabled } else { Status::Disabled };
@@ -150,6 +150,14 @@ impl Oracle {
         };
         self.links[at].clicks.push(click);
         Some(())
+    }
+}
+
+/// A target, or where the sealed one is.
+fn target(url: &str, position: Position) -> Option<String> {
+    match url {
+        "sealed:" => Some(format!("sealed:{position}")),
+        _ => url::kept(url).ok().map(|_| url.to_owned()),
     }
 }
 

@@ -90,6 +90,7 @@ fn expected_lookup(link: Option<&Link>, now_us: u64) -> (Lookup, Vec<u8>) {
         Status::Deleted => Lookup::Deleted,
         Status::Disabled => Lookup::Disabled,
         Status::Enabled if link.expires_at_us.is_some_and(|us| us <= now_us) => Lookup::Expired,
+        Status::Enabled if link.url.starts_with("sealed:") => Lookup::Sealed,
         Status::Enabled => Lookup::Found,
     };
     let mut location = Vec::new();
@@ -191,7 +192,7 @@ fn fits(link: &Link, request: &ListRequest) -> bool {
     };
     link.status != Status::Deleted
         && request.tag.as_ref().is_none_or(|tag| link.tags.iter().any(|t| t == tag))
-        && (contains(&link.url)
+        && ((!link.url.starts_with("sealed:") && contains(&link.url))
             || contains(&link.code.to_string())
             || link.tags.iter().any(|tag| contains(tag)))
 }

@@ -38,7 +38,7 @@ pub(crate) fn lists(count: usize) -> Vec<ListRequest> {
             lists.push(ListRequest { limit: 3, tag: tag.clone(), ..plain.clone() });
             lists.push(ListRequest { limit: 3, scan_limit: 2, tag, ..plain.clone() });
         }
-        for search in ["", "EXAMPLE", "ÜBER", "ß", "ПУТЬ", "yci", "GRÖSSE", "istanbul", "nowhere"]
+        for search in ["", "EXAMPLE", "ÜBER", "ß", "ПУТЬ", "yci", "GRÖSSE", "istanbul", "sealed"]
         {
             let search = Some(search.to_owned());
             lists.push(ListRequest { limit: 2, search: search.clone(), ..plain.clone() });

@@ -63,7 +63,14 @@ fn decide(view: &Links, staged: &StagedLinks, command: &Command) -> Decision<Lin
 
 fn create(naming: Naming) -> Command {
     let url = "https://example.com/".to_owned();
-    Command::Create(Create { url, naming, expires_at_us: None, max_clicks: None, tags: Vec::new() })
+    Command::Create(Create {
+        url,
+        naming,
+        expires_at_us: None,
+        max_clicks: None,
+        tags: Vec::new(),
+        sealed: None,
+    })
 }
 
 /// The conflict of a decision based on the first `folded` entries.
@@ -107,6 +114,7 @@ fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
         expires_at_us: None,
         max_clicks: None,
         tags: None,
+        sealed: None,
     });
     let changed = decide(&view, &staged, &change);
     Links::stage(&mut staged, &changed, 2);

@@ -118,11 +118,19 @@ impl World {
         match (command, outcome) {
             (Command::Create(create), LinkOutcome::Created(code)) => {
                 let link = self.oracle.link(code).expect("it was created");
-                assert_eq!((&link.url, &link.tags), (&create.url, &create.tags));
+                let stored = match &create.sealed {
+                    None => (create.url.clone(), create.tags.clone()),
+                    Some(_) => (format!("sealed:{}", self.journal.head()), Vec::new()),
+                };
+                assert_eq!((&link.url, &link.tags), (&stored.0, &stored.1));
                 assert_eq!(link.created, self.journal.head());
             }
             (Command::Change(change), LinkOutcome::Changed(code)) => {
                 let Some(link) = self.oracle.link(code) else { return };
+                if change.sealed.is_some() {
+                    assert_eq!(link.url, format!("sealed:{}", self.journal.head()));
+                    return assert!(link.tags.is_empty());
+                }
                 assert!(change.url.as_ref().is_none_or(|url| *url == link.url));
                 assert!(change.tags.as_ref().is_none_or(|tags| *tags == link.tags));
             }
@@ -143,6 +151,10 @@ impl World {
             }
             (Command::Create(_), LinkRefusal::Reserved(code)) => assert!(reserved(&code.as_text())),
             (Command::Create(_) | Command::Change(_), LinkRefusal::Url(_) | LinkRefusal::Tags) => {}
+            (Command::Change(change), LinkRefusal::SealedTags(code)) => {
+                assert!(link(code).is_some_and(|link| link.url.starts_with("sealed:")));
+                assert!(change.url.is_none() && change.tags.is_some());
+            }
             (Command::Create(Create { expires_at_us, .. }), LinkRefusal::TooLate) => {
                 assert!(expires_at_us.is_some_and(|us| us > MAX_TIME_US));
             }
