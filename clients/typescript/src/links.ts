@@ -11,6 +11,7 @@ import { jsonText, member, positionOf, queryText, segment, texts } from "./wire.
 export interface Link {
   shortCode: string;
   shortUrl: string;
+  /** Empty if it is sealed for a data subject and not shown. */
   originalUrl: string;
   createdAt: string;
   expiresAt: string | undefined;
@@ -182,7 +183,7 @@ function linkOf(found: Json): Link {
   return {
     shortCode: member(found, "short_code", "string"),
     shortUrl: member(found, "short_url", "string"),
-    originalUrl: member(found, "original_url", "string"),
+    originalUrl: found.original_url === null ? "" : member(found, "original_url", "string"),
     createdAt: member(found, "created_at", "string"),
     expiresAt: found.expires_at ?? undefined,
     tags: found.tags ?? [],

@@ -138,8 +138,6 @@ pub struct Layout {
     type_at: usize,
     tags_at: usize,
     metadata_at: usize,
-    /// Where the sealed parts begin.
-    sealed_at: usize,
     data_at: usize,
 }
 
@@ -211,7 +209,7 @@ impl<'a> RecordView<'a> {
             let parts = sealed_parts::length(&bytes[sealed_at..], bytes[25]);
             data_at += parts.ok_or(RecordFault::Layout)?;
         }
-        let layout = Layout { id_at, key_at, type_at, tags_at, metadata_at, sealed_at, data_at };
+        let layout = Layout { id_at, key_at, type_at, tags_at, metadata_at, data_at };
         Ok(RecordView { bytes, layout })
     }
 
@@ -261,7 +259,7 @@ impl<'a> RecordView<'a> {
     /// Its metadata, in the given order.
     #[must_use]
     pub fn metadata(&self) -> Metadata<'a> {
-        Metadata { bytes: &self.bytes[self.layout.metadata_at..self.layout.sealed_at] }
+        Metadata { bytes: &self.bytes[self.layout.metadata_at..self.sealed_at()] }
     }
 
     /// The kind of its [`data`](Self::data).
@@ -276,10 +274,21 @@ impl<'a> RecordView<'a> {
         &self.bytes[self.layout.data_at..]
     }
 
+    /// Whether it has sealed parts.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.bytes[27] & FLAG_SEALED != 0
+    }
+
+    /// Where its sealed parts begin, or its data if it has none.
+    fn sealed_at(&self) -> usize {
+        self.bytes.len() - read_u32(self.bytes, 28) as usize
+    }
+
     /// Its sealed parts; none in most events.
     #[must_use]
     pub fn sealed_parts(&self) -> SealedParts<'a> {
-        SealedParts::of(&self.bytes[self.layout.sealed_at..self.layout.data_at])
+        SealedParts::of(&self.bytes[self.sealed_at()..self.layout.data_at])
     }
 
     /// Whether it says the same as another event, besides their ids: type, tags, metadata, data and
@@ -289,8 +298,7 @@ impl<'a> RecordView<'a> {
         let said = |record: &RecordView<'a>| &record.bytes[record.layout.type_at..];
         self.bytes[24..27] == other.bytes[24..27]
             && self.kind() == other.kind()
-            && self.layout.data_at - self.layout.sealed_at
-                == other.layout.data_at - other.layout.sealed_at
+            && self.layout.data_at - self.sealed_at() == other.layout.data_at - other.sealed_at()
             && said(self) == &other.bytes[other.layout.type_at..]
     }
 
@@ -319,15 +327,15 @@ impl<'a> RecordView<'a> {
     /// the client that sent it and the log, without sealed parts, and with this data in place of
     /// its own.
     pub fn push_for_readers(&self, out: &mut Vec<u8>, kind: DataKind, data: &[u8]) {
-        let is_sealed = self.layout.sealed_at != self.layout.data_at;
-        let is_whole = self.layout.key_at == 0 && !is_sealed && std::ptr::eq(data, self.data());
+        let is_whole =
+            self.layout.key_at == 0 && !self.is_sealed() && std::ptr::eq(data, self.data());
         if is_whole {
             return out.extend_from_slice(self.bytes);
         }
         let start = out.len();
         let id_end = if self.layout.id_at == 0 { HEADER_BYTES } else { self.layout.id_at + 16 };
         out.extend_from_slice(&self.bytes[..id_end]);
-        out.extend_from_slice(&self.bytes[self.layout.type_at..self.layout.sealed_at]);
+        out.extend_from_slice(&self.bytes[self.layout.type_at..self.sealed_at()]);
         out.extend_from_slice(data);
         let record = &mut out[start..];
         let length = record.len() as u32;

@@ -18,6 +18,16 @@ pub enum KeysFault {
         /// The generation.
         generation: u16,
     },
+    /// The root of this generation is another one than that which wrapped the keys.
+    WrongRoot {
+        /// The generation.
+        generation: u16,
+    },
+    /// The command prints no root that is newer than this generation, so nothing was rotated.
+    NoNewerRoot {
+        /// The newest generation.
+        generation: u16,
+    },
     /// A slot of the store, or its header, fails its checksum, or its key cannot be unwrapped.
     Damaged {
         /// Where in the store, in bytes.
@@ -55,6 +65,16 @@ impl fmt::Display for KeysFault {
                 f,
                 "keys of data subjects are wrapped under the root of generation {generation}, \
                  which is not there: put it back; without it what they seal is lost"
+            ),
+            KeysFault::WrongRoot { generation } => write!(
+                f,
+                "the root of generation {generation} is not the one that wrapped the keys of data \
+                 subjects: put the right one back; without it what they seal is lost"
+            ),
+            KeysFault::NoNewerRoot { generation } => write!(
+                f,
+                "nothing was rotated: the command prints no root newer than generation \
+                 {generation}; add one to what it prints"
             ),
             KeysFault::Damaged { offset } => write!(
                 f,

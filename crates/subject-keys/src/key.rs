@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellspring_format::sealed_parts::{KeyId, NONCE_BYTES, PartKind, SEAL_TAG_BYTES, SealedPart};
+use wellspring_types::limits;
 use zeroize::Zeroizing;
 
 /// Maximum length of a subject, in bytes: of a tag such as `student:ada`.
@@ -56,9 +57,31 @@ impl KeyType for Bytes32 {
 
 /// What a part is bound to: what it is, its subject and its event's type. Neither position nor
 /// history is, as sealing precedes staging, and a restored log stays readable.
-pub(crate) fn bound(kind: PartKind, subject: &str, event_type: &str) -> Vec<u8> {
+pub(crate) fn bound(kind: PartKind, subject: &str, event_type: &str) -> BoundBytes {
     let lengths = [kind as u8, subject.len() as u8];
-    [b"wellspring part 1", &lengths[..], subject.as_bytes(), event_type.as_bytes()].concat()
+    let mut bound = BoundBytes { bytes: [0; BOUND_BYTES], length: 0 };
+    for piece in [b"wellspring part 1", &lengths[..], subject.as_bytes(), event_type.as_bytes()] {
+        bound.bytes[bound.length..bound.length + piece.len()].copy_from_slice(piece);
+        bound.length += piece.len();
+    }
+    bound
+}
+
+/// The longest tag and type of an event, and what stands before them.
+const BOUND_BYTES: usize = 19 + limits::MAX_TAG_BYTES + limits::MAX_TYPE_BYTES;
+
+/// What a part is bound to, without an allocation.
+pub(crate) struct BoundBytes {
+    bytes: [u8; BOUND_BYTES],
+    length: usize,
+}
+
+impl std::ops::Deref for BoundBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 fn derive(key: &Prk, what: &[u8]) -> Zeroizing<[u8; 32]> {
@@ -115,8 +138,8 @@ impl SubjectKey {
     ) -> Option<Vec<u8>> {
         let mut text = part.ciphertext.to_vec();
         let nonce = Nonce::assume_unique_for_key(part.nonce);
-        let bound = Aad::from(bound(part.kind, subject, event_type));
-        let length = self.cipher.open_in_place(nonce, bound, &mut text).ok()?.len();
+        let bound = bound(part.kind, subject, event_type);
+        let length = self.cipher.open_in_place(nonce, Aad::from(&*bound), &mut text).ok()?.len();
         text.truncate(length);
         Some(text)
     }

@@ -5,6 +5,7 @@ use crate::key::SubjectKey;
 use crate::roots::KeyRoots;
 use crate::slot::{Slot, SlotContent};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use wellspring_format::sealed_parts::KeyId;
@@ -12,13 +13,33 @@ use wellspring_format::sealed_parts::KeyId;
 /// Most unwrapped keys in memory; beyond it all are dropped and loaded again on use.
 const CACHED: usize = if cfg!(test) { 8 } else { 65_536 };
 
+/// Hashes ids of keys, which are random, by their first bytes.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+type IdHash = BuildHasherDefault<IdHasher>;
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let first = bytes.first_chunk().map_or(0, |first| u64::from_ne_bytes(*first));
+        self.0 ^= first;
+    }
+
+    // The length of an array.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct KeyTable {
     /// The newest key of each subject.
     pub(crate) of_subject: HashMap<Box<str>, KeyId>,
-    pub(crate) keys: HashMap<KeyId, KeyEntry>,
-    pub(crate) cache: HashMap<KeyId, Arc<SubjectKey>>,
+    pub(crate) keys: HashMap<KeyId, KeyEntry, IdHash>,
+    pub(crate) cache: HashMap<KeyId, Arc<SubjectKey>, IdHash>,
     /// Keys that are not durable yet.
     pub(crate) unsaved: Vec<Arc<SubjectKey>>,
 }

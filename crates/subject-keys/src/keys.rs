@@ -14,7 +14,7 @@ use crate::roots::{KeyRoots, RootSource};
 use crate::slot::{Slot, SlotContent};
 use crate::store::KeyStore;
 use crate::subject_names::{SubjectNames, check_subject};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wellspring_format::sealed_parts::{KeyId, SealedPart};
@@ -45,6 +45,17 @@ pub enum Persisted {
     Keys,
     /// The first keys, and a root for them: its operator has to keep a second copy of it.
     KeysAndRoot,
+}
+
+/// A copy of the store.
+#[derive(Debug, Clone)]
+pub struct StoreCopy {
+    /// The id of the store.
+    pub store: u64,
+    /// The number of its last change.
+    pub change: u64,
+    /// The file.
+    pub bytes: Vec<u8>,
 }
 
 /// Facts about the keys, for operators.
@@ -79,8 +90,18 @@ impl SubjectKeys {
             if KeyStore::exists(&*storage)? {
                 let missing = || KeysFault::RootMissing { source: source.to_string() };
                 let roots = source.load()?.ok_or_else(missing)?;
+                let mut tried = BTreeSet::new();
                 let store = KeyStore::open(storage, &mut |number, slot| {
-                    known.learn(number, &slot, &roots)
+                    known.learn(number, &slot, &roots)?;
+                    match slot.content {
+                        // One of each: a root of another server has the same generations.
+                        SlotContent::Live { generation, .. }
+                            if tried.insert(generation) && slot.unwrap(&roots).is_none() =>
+                        {
+                            Err(KeysFault::WrongRoot { generation })
+                        }
+                        _ => Ok(()),
+                    }
                 })?;
                 open = Some((store, roots));
             }
@@ -217,12 +238,23 @@ impl SubjectKeys {
         key.open(part, subject, event_type).ok_or(Closed::Damaged)
     }
 
-    /// The state of a subject's newest key, and its id; `None` if it has none.
+    /// The state of a subject's newest key, and its id; `None` if it has none that is durable.
     pub fn state_of(&self, subject: &str) -> Option<(KeyId, KeyState)> {
         self.read(|known| {
             let id = known.of_subject.get(subject)?;
-            Some((*id, known.keys.get(id)?.state))
+            let entry = known.keys.get(id).filter(|entry| entry.slot.is_some())?;
+            Some((*id, entry.state))
         })
+    }
+
+    /// The key of this id, to seal with: a request that has let go of it goes on.
+    pub(crate) fn hold(&self, id: &KeyId) -> Result<Arc<SubjectKey>, SealRefusal> {
+        let found = self.read(|known| match known.keys.get(id).map(|entry| entry.state) {
+            Some(KeyState::Live) => Ok(known.cache.get(id).cloned()),
+            _ => Err(SealRefusal::Erased { until_us: None }),
+        })?;
+        let unreadable = |_| SealRefusal::Unavailable("it cannot be read from the store".into());
+        found.map_or_else(|| self.load(id).map_err(unreadable), Ok)
     }
 
     /// The state of a key; `None` if it is not here.
@@ -230,19 +262,26 @@ impl SubjectKeys {
         self.read(|known| known.keys.get(id).map(|entry| entry.state))
     }
 
-    /// Withdraws the key of a subject, if it has one that is not erased; returns its id.
-    pub fn withdraw(&self, subject: &str, erases_at_us: u64) -> Option<KeyId> {
+    /// Withdraws a key, unless it is erased or not here.
+    pub fn withdraw(&self, id: &KeyId, erases_at_us: u64) {
         let _store = self.store();
         self.write(|known| {
-            let id = *known.of_subject.get(subject)?;
-            let entry = known.keys.get_mut(&id)?;
-            if matches!(entry.state, KeyState::Erased { .. }) {
-                return None;
+            if let Some(entry) = known.keys.get_mut(id)
+                && !matches!(entry.state, KeyState::Erased { .. })
+            {
+                entry.state = KeyState::Withdrawn { erases_at_us };
+                known.cache.remove(id);
             }
-            entry.state = KeyState::Withdrawn { erases_at_us };
-            known.cache.remove(&id);
-            Some(id)
-        })
+        });
+    }
+
+    /// The same for the newest key of a subject; returns its id, unless it is erased.
+    #[cfg(test)]
+    pub(crate) fn withdraw_subject(&self, subject: &str, erases_at_us: u64) -> Option<KeyId> {
+        let id = self.read(|known| known.of_subject.get(subject).copied())?;
+        let is_erased = matches!(self.state(&id), Some(KeyState::Erased { .. }));
+        self.withdraw(&id, erases_at_us);
+        (!is_erased).then_some(id)
     }
 
     /// Whether a request still seals or opens with a key that was withdrawn.
@@ -325,10 +364,14 @@ impl SubjectKeys {
                 self.source.save(&next).map_err(&saving)?;
                 next
             }
-            RootSource::Command(_) => self
-                .source
-                .load()?
-                .ok_or_else(|| KeysFault::RootMissing { source: self.source.to_string() })?,
+            RootSource::Command(_) => {
+                let missing = || KeysFault::RootMissing { source: self.source.to_string() };
+                let next = self.source.load()?.ok_or_else(missing)?;
+                if next.newest() <= roots.newest() {
+                    return Err(KeysFault::NoNewerRoot { generation: roots.newest() });
+                }
+                next
+            }
         };
         let change = file.change + 1;
         let rewritten = file.rewritten(&mut |slot| {
@@ -351,15 +394,14 @@ impl SubjectKeys {
         Ok(Some(roots.newest()))
     }
 
-    /// A copy of the store, for a backup, and the number of its last change; `None` if there are no
-    /// keys. The root is not in it.
+    /// A copy of the store, for a backup; `None` if there are no keys. The root is not in it.
     ///
     /// # Errors
     /// [`KeysFault`].
-    pub fn copy(&self) -> Result<Option<(u64, Vec<u8>)>, KeysFault> {
+    pub fn copy(&self) -> Result<Option<StoreCopy>, KeysFault> {
         let store = self.store();
         let Some((file, _)) = &store.open else { return Ok(None) };
-        Ok(Some((file.change, file.copy()?)))
+        Ok(Some(StoreCopy { store: file.id, change: file.change, bytes: file.copy()? }))
     }
 
     /// Facts about the keys. Reads the store.

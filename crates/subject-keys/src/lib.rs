@@ -35,7 +35,7 @@ mod tests;
 pub use fault::{KeysFault, RootFault, SealRefusal};
 pub use key::{MAX_SUBJECT_BYTES, SubjectKey};
 pub use key_table::{Closed, KeyState};
-pub use keys::{KeysStatus, Persisted, StorageOpener, SubjectKeys};
+pub use keys::{KeysStatus, Persisted, StorageOpener, StoreCopy, SubjectKeys};
 pub use roots::{KeyRoots, RootSource};
 pub use sealer::{NonceSalt, PlainPart, SealedWith, Sealer};
 pub use subject_names::SubjectNames;

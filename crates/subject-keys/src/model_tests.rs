@@ -273,7 +273,7 @@ impl World {
         }
         for key in &self.model {
             if let Some(KeyState::Withdrawn { erases_at_us }) = self.ledger.get(&key.id) {
-                let withdrawn = self.keys.withdraw(SUBJECTS[key.subject], *erases_at_us);
+                let withdrawn = self.keys.withdraw_subject(SUBJECTS[key.subject], *erases_at_us);
                 assert_eq!(withdrawn, Some(key.id));
             }
         }
@@ -281,7 +281,7 @@ impl World {
 
     fn withdraw(&mut self, who: usize) {
         let erases_at_us = self.now_us + 50;
-        let withdrawn = self.keys.withdraw(SUBJECTS[who], erases_at_us);
+        let withdrawn = self.keys.withdraw_subject(SUBJECTS[who], erases_at_us);
         let newest = self.newest(who).filter(|of| !matches!(of.1, KeyState::Erased { .. }));
         assert_eq!(withdrawn, newest.map(|of| of.0));
         let withdrawn = withdrawn.map(|id| (id, KeyState::Withdrawn { erases_at_us }));
@@ -320,7 +320,9 @@ impl World {
                 }
             }
             Step::Copy => {
-                let Some((_, store)) = self.keys.copy().unwrap() else { return };
+                let Some(StoreCopy { bytes: store, .. }) = self.keys.copy().unwrap() else {
+                    return;
+                };
                 let durable = self.model.iter().filter(|key| key.is_durable).cloned();
                 self.copies.push((store, durable.collect()));
             }
@@ -347,7 +349,10 @@ impl World {
             assert_eq!(with_part(&event.record, open), expected, "{}", event.plaintext);
         }
         for (who, subject) in SUBJECTS.iter().enumerate() {
-            assert_eq!(self.keys.state_of(subject), self.newest(who));
+            let durable = |(id, _): &(KeyId, KeyState)| {
+                self.model.iter().any(|key| key.id == *id && key.is_durable)
+            };
+            assert_eq!(self.keys.state_of(subject), self.newest(who).filter(durable));
         }
         let is_erased = |id: &KeyId| matches!(self.ledger.get(id), Some(KeyState::Erased { .. }));
         let erased = states.keys().filter(|id| is_erased(id)).count() as u64;

@@ -30,7 +30,8 @@ impl fmt::Display for RootSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RootSource::File(path) => path.display().fmt(f),
-            RootSource::Command(command) => write!(f, "the output of {command}"),
+            // It may hold a token.
+            RootSource::Command(_) => f.write_str("the output of --subject-key-command"),
         }
     }
 }
@@ -50,7 +51,7 @@ impl RootSource {
                 let output = output.map_err(&reading)?;
                 if !output.status.success() {
                     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                    let why = format!("{command} ended with {}: {said}", output.status);
+                    let why = format!("{self} ended with {}: {said}", output.status);
                     return Err(reading(io::Error::other(why)));
                 }
                 String::from_utf8_lossy(&output.stdout).into_owned()
@@ -63,8 +64,11 @@ impl RootSource {
     /// to be destroyed.
     pub(crate) fn save(&self, roots: &KeyRoots) -> io::Result<()> {
         let RootSource::File(path) = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        // Through a link, to the device that it leads to.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let old = fs::OpenOptions::new().write(true).open(path).ok();
-        let temporary = path.with_extension("tmp");
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
         let _ = fs::remove_file(&temporary);
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;

@@ -5,7 +5,7 @@ use crate::key::{SubjectKey, bound, random};
 use crate::keys::SubjectKeys;
 use ring::hmac;
 use std::sync::Arc;
-use wellspring_format::sealed_parts::{NONCE_BYTES, PartKind, PartsWriter};
+use wellspring_format::sealed_parts::{KeyId, NONCE_BYTES, PartKind, PartsWriter};
 use wellspring_types::EventId;
 
 /// What the nonce of a part is made of.
@@ -38,6 +38,8 @@ pub struct Sealer {
     keys: Option<Arc<SubjectKeys>>,
     now_us: u64,
     used: SealedWith,
+    /// Keys that it has let go of, in the order of their first use.
+    loose: Vec<KeyId>,
     writer: PartsWriter,
 }
 
@@ -56,7 +58,8 @@ impl Sealer {
     /// A sealer at this time; without keys it refuses everything.
     #[must_use]
     pub fn new(keys: Option<Arc<SubjectKeys>>, now_us: u64) -> Sealer {
-        Sealer { keys, now_us, used: SealedWith::default(), writer: PartsWriter::default() }
+        let (used, writer) = (SealedWith::default(), PartsWriter::default());
+        Sealer { keys, now_us, used, loose: Vec::new(), writer }
     }
 
     /// Seals the parts of one event; the bytes are valid until the next one.
@@ -113,7 +116,27 @@ impl Sealer {
     /// The same, to be kept.
     #[must_use]
     pub fn into_used(self) -> SealedWith {
+        debug_assert!(self.loose.is_empty(), "keys that were let go of are held again first");
         self.used
+    }
+
+    /// Lets go of the keys, so that an erasure need not wait for what the client has still to send.
+    pub fn let_go(&mut self) {
+        for key in self.used.0.drain(..) {
+            if !self.loose.contains(&key.id) {
+                self.loose.push(key.id);
+            }
+        }
+    }
+
+    /// The keys that it has used, held again: what they sealed can be staged.
+    ///
+    /// # Errors
+    /// One is erased meanwhile, or cannot be read.
+    pub fn into_held(mut self) -> Result<SealedWith, SealRefusal> {
+        self.let_go();
+        let Some(keys) = &self.keys else { return Ok(SealedWith::default()) };
+        self.loose.iter().map(|id| keys.hold(id)).collect::<Result<_, _>>().map(SealedWith)
     }
 }
 

@@ -5,17 +5,19 @@
 //! |---|---|---|
 //! | 0 | 8 | `WSKEYS\n` and a zero byte |
 //! | 8 | 4 | format version, 1 |
-//! | 12 | 4 | CRC32C of bytes 0 to 12 |
+//! | 12 | 4 | CRC32C of bytes 0 to 12 and 16 to 24 |
+//! | 16 | 8 | id of the store: random |
 //! | 4096 | | [slots](crate::slot) |
 //!
 //! What a device keeps of overwritten slots (flash memory and copy-on-write file systems do) dies
 //! with the generation of the root that wrapped them.
 
 use crate::fault::KeysFault;
+use crate::key::random;
 use crate::slot::{SLOT_BYTES, Slot};
 use std::io;
 use std::sync::Arc;
-use wellspring_format::record::read_u32;
+use wellspring_format::record::{read_u32, read_u64};
 use wellspring_log::storage::{Storage, StorageFile, replace_file};
 
 const STORE: &str = "store";
@@ -24,6 +26,8 @@ const TEMPORARY: &str = "store.tmp";
 const MAGIC: &[u8; 8] = b"WSKEYS\n\0";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 4096;
+/// Where the id of the store ends.
+const ID_END: usize = 24;
 /// Slots read at a time.
 const READ_SLOTS: usize = 4096;
 
@@ -33,19 +37,26 @@ pub(crate) struct KeyStore {
     storage: Arc<dyn Storage>,
     file: Arc<dyn StorageFile>,
     slots: u32,
+    /// Tells its copies from those of another store.
+    pub(crate) id: u64,
     /// Number of the last change.
     pub(crate) change: u64,
     /// Whether adding slots or replacing the file may have been cut short.
     is_unsettled: bool,
 }
 
-fn header() -> Vec<u8> {
+fn header(id: u64) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[..12]);
+    bytes[16..ID_END].copy_from_slice(&id.to_le_bytes());
+    let crc = checksum(&bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes
+}
+
+fn checksum(header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..ID_END])
 }
 
 fn offset(slot: u32) -> u64 {
@@ -58,10 +69,7 @@ fn decode(number: u32, bytes: &[u8]) -> Result<Slot, KeysFault> {
 
 /// Checks the header of a store.
 fn check_header(bytes: &[u8]) -> Result<(), KeysFault> {
-    if bytes.len() < 16
-        || &bytes[..8] != MAGIC
-        || read_u32(bytes, 12) != crc32c::crc32c(&bytes[..12])
-    {
+    if bytes.len() < ID_END || &bytes[..8] != MAGIC || read_u32(bytes, 12) != checksum(bytes) {
         return Err(KeysFault::Damaged { offset: 0 });
     }
     match read_u32(bytes, 8) {
@@ -80,9 +88,10 @@ impl KeyStore {
     /// Makes an empty one, durably.
     pub(crate) fn create(storage: Arc<dyn Storage>) -> Result<KeyStore, KeysFault> {
         let making = KeysFault::io("making the store of subject keys");
-        replace_file(&*storage, STORE, &header()).map_err(&making)?;
+        let id = u64::from_le_bytes(*random().map_err(&making)?);
+        replace_file(&*storage, STORE, &header(id)).map_err(&making)?;
         let file = storage.open(STORE).map_err(&making)?;
-        Ok(KeyStore { storage, file, slots: 0, change: 0, is_unsettled: false })
+        Ok(KeyStore { storage, file, slots: 0, id, change: 0, is_unsettled: false })
     }
 
     /// Opens it, and passes each slot and its number to `visit`.
@@ -92,10 +101,11 @@ impl KeyStore {
     ) -> Result<KeyStore, KeysFault> {
         let reading = KeysFault::io("reading the store of subject keys");
         let file = storage.open(STORE).map_err(&reading)?;
-        let mut head = [0; 16];
+        let mut head = [0; ID_END];
         file.read_at(&mut head, 0).map_err(&reading)?;
         check_header(&head)?;
-        let mut store = KeyStore { storage, file, slots: 0, change: 0, is_unsettled: true };
+        let id = read_u64(&head, 16);
+        let mut store = KeyStore { storage, file, slots: 0, id, change: 0, is_unsettled: true };
         let mut bytes = vec![0; READ_SLOTS * SLOT_BYTES];
         let mut number = 0;
         loop {
@@ -168,7 +178,7 @@ impl KeyStore {
         &self,
         change: &mut dyn FnMut(Slot) -> Result<Slot, KeysFault>,
     ) -> Result<Vec<u8>, KeysFault> {
-        let mut bytes = header();
+        let mut bytes = header(self.id);
         for number in 0..self.slots {
             let slot = self.slot_bytes(number)?;
             if slot.iter().all(|byte| *byte == 0) {

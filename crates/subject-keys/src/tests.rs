@@ -53,7 +53,7 @@ fn threads_that_open_a_subject_at_once_share_one_key_and_an_erasure_waits_for_al
         world.keys = open_keys(&world.disk, world.root()).unwrap();
         let mut taken = take_all(&world.keys);
         let last = taken.swap_remove(round % 8);
-        let id = world.keys.withdraw(ADA, 9).unwrap();
+        let id = world.keys.withdraw_subject(ADA, 9).unwrap();
         drop(taken);
         assert!(world.keys.is_in_use(&id), "one of them still seals");
         drop(last);
@@ -71,10 +71,10 @@ fn a_withdrawn_key_is_in_use_as_long_as_a_request_seals_with_it() {
     keys.persist(1).unwrap();
     drop([used(keys, "other:20"), used(keys, ADA)]);
     // A grace period begins, the erasure is cancelled, and another one is carried out at once.
-    let id = keys.withdraw(ADA, 9).unwrap();
+    let id = keys.withdraw_subject(ADA, 9).unwrap();
     keys.give_back(&id);
     drop(used(keys, ADA));
-    assert_eq!([9, 1].map(|at| keys.withdraw(ADA, at)), [Some(id); 2]);
+    assert_eq!([9, 1].map(|at| keys.withdraw_subject(ADA, at)), [Some(id); 2]);
     assert!(keys.is_in_use(&id), "an erasure does not wait for the request");
     drop(request);
     assert!(!keys.is_in_use(&id), "the key is still in memory");
@@ -212,7 +212,7 @@ fn a_store_of_version_1_opens_what_was_sealed_with_it() {
     assert_eq!(keys.open_part(&events[1], erased.0, TYPE), Err(Closed::Erased));
     let again = sealed(&keys, personal(subject, plaintext), salt).0;
     with_part(&again, |part| assert_eq!(*part, events[0]));
-    assert_eq!(keys.copy().unwrap().unwrap().1, store);
+    assert_eq!(keys.copy().unwrap().unwrap().bytes, store);
 }
 
 /// How the fixture was made. Refuses to modify an existing one.

@@ -23,6 +23,7 @@ class Link:
     short_code: str
     short_url: str
     original_url: str
+    """Empty if it is sealed for a data subject and not shown."""
     created_at: str
     expires_at: str | None
     tags: tuple[str, ...]
@@ -178,6 +179,8 @@ class Links:
 
 
 def _link(found: Any) -> dict[str, Any]:
+    if isinstance(found, dict) and found.get("original_url", "") is None:
+        found = {**found, "original_url": ""}
     names = ("short_code", "short_url", "original_url", "created_at")
     link: dict[str, Any] = {name: member(found, name, str) for name in names}
     link.update(expires_at=found.get("expires_at"), tags=tuple(found.get("tags") or ()))

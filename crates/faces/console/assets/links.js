@@ -17,7 +17,7 @@ class LinksPage extends Page {
         event.preventDefault();
         try {
           const made = await post("/api/urls", { url: url.value, ...(alias.value && { alias: alias.value }) });
-          fill(this.told, note("good", h("a", { href: made.short_url, target: "_blank", rel: "noopener" }, made.short_url), " leads to ", made.original_url, " ", button("Copy", () => copy(made.short_url))));
+          fill(this.told, note("good", h("a", { href: made.short_url, target: "_blank", rel: "noopener" }, made.short_url), " leads to ", made.original_url ?? "a sealed URL", " ", button("Copy", () => copy(made.short_url))));
           url.value = alias.value = "";
           this.list();
         } catch (error) { fill(this.told, problemNote(error)); }
@@ -31,7 +31,7 @@ class LinksPage extends Page {
     this.shown = after === undefined ? found.links : [...this.shown, ...found.links];
     const rows = this.shown.map((link) => [
       h("a", { href: "#/links?code=" + link.short_code, onclick: () => this.open(link.short_code) }, link.short_code),
-      h("span", { class: "mono" }, link.original_url), number(link.clicks), number(link.visitors), time(link.created_at), link.enabled ? "" : h("span", { class: "chip warn" }, "disabled")]);
+      h("span", { class: "mono" }, link.original_url ?? "sealed"), number(link.clicks), number(link.visitors), time(link.created_at), link.enabled ? "" : h("span", { class: "chip warn" }, "disabled")]);
     fill(this.rows, table(["Code", "Target", { title: "Clicks", number: true }, { title: "Visitors", number: true }, "Created", ""], rows, "No link yet."), found.next ? button("More", () => this.list(found.next)) : "");
   }
   async open(code) {
@@ -45,7 +45,7 @@ class LinksPage extends Page {
           h("a", { class: "button", href: `/${link.short_code}.qr`, target: "_blank", rel: "noopener" }, "QR code"),
           may("writer", "main") ? [button(link.enabled ? "Disable" : "Enable", async () => { await call("PATCH", "/api/urls/" + code, { body: { enabled: !link.enabled } }); this.open(code); this.list(); }),
             button("Delete", async () => { if (await confirmName("Delete the link", code)) { await call("DELETE", "/api/urls/" + code); fill(this.detail); this.list(); } }, { class: "danger" })] : "")),
-          h("p", {}, h("a", { href: link.original_url, rel: "noopener noreferrer", target: "_blank" }, link.original_url)),
+          h("p", {}, link.original_url === null ? "The URL is sealed." : h("a", { href: link.original_url, rel: "noopener noreferrer", target: "_blank" }, link.original_url)),
           h("div", { class: "flow" }, [["Clicks", stats.clicks], ["Visitors", stats.visitors], ["Bots, apart", stats.bots]].map(([name, value]) => h("div", { class: "figure" }, h("span", {}, name), h("b", {}, number(value))))),
           series.length ? chart({ kind: "bar", title: "Clicks by hour", labels: series.map((one) => time(one.start).slice(5, 16)), series: [{ name: "clicks", values: series.map((one) => one.clicks) }], unit: "by hour, UTC" }) : h("p", { class: "muted" }, "Nobody has followed it yet.")),
         h("div", { class: "grid wide" }, bars("Referrer", stats.referrers), bars("Program", stats.agents)));

@@ -44,7 +44,7 @@ struct Bulk {
     kept: KeptInLog,
     key: Option<String>,
     /// Of the batch.
-    sealer: EventSealer,
+    sealer: EventSealer<'static>,
     batch: EncodedEvents,
     /// Lines of the batch being read, including empty ones.
     batch_lines: u64,
@@ -71,7 +71,7 @@ pub(crate) async fn append(
     log: Log,
     key: Option<String>,
 ) -> Answer {
-    let sealer = EventSealer::repeating(host, subject_of(&request)?, Repetition::Differs);
+    let sealer = EventSealer::streaming(host, subject_of(&request)?, Repetition::Differs);
     let mut bulk = Bulk {
         host: Arc::clone(host),
         sealer,
@@ -139,6 +139,7 @@ impl Bulk {
                 self.batch_digest.update(b"\n");
             }
         }
+        self.sealer.let_go();
         self.lines += 1;
         self.batch_lines += 1;
         if self.batch.len() == BATCH_LINES || self.batch.byte_len() >= BATCH_BYTES {
@@ -172,7 +173,7 @@ impl Bulk {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let sealed = self.sealer.take_used(&self.host);
+        let sealed = self.sealer.take_held()?;
         persist_keys(&self.host, &sealed).await?;
         let digest = std::mem::take(&mut self.batch_digest).finalize();
         let key = self.key.as_ref().map(|key| RequestKey {

@@ -64,7 +64,7 @@ impl Disclosure {
             Cow::Borrowed(event.data())
         };
         let disclosed = Disclosed { kind: event.kind(), data, parts: None };
-        if event.sealed_parts().is_empty() { disclosed } else { self.open(event, disclosed) }
+        if event.is_sealed() { self.open(event, disclosed) } else { disclosed }
     }
 
     #[cold]

@@ -85,7 +85,7 @@ pub fn read_append(
     body: &[u8],
     style: Style,
     kept: KeptInLog,
-    sealer: &mut EventSealer,
+    sealer: &mut EventSealer<'_>,
 ) -> ReadResult<AppendBody> {
     const KNOWN: &str = "events, condition, ack, fence, settles";
     document(body, |cursor| {
@@ -165,7 +165,7 @@ fn read_events<'a>(
     style: Style,
     kept: KeptInLog,
     room: usize,
-    sealer: &mut EventSealer,
+    sealer: &mut EventSealer<'_>,
 ) -> ReadResult<EncodedEvents> {
     let at = value.at();
     let mut encoded = EncodedEvents::with_capacity(room);
@@ -229,7 +229,7 @@ impl<'a> EventReader<'a> {
         &mut self,
         value: &mut Cursor<'a>,
         style: Style,
-        sealer: &mut EventSealer,
+        sealer: &mut EventSealer<'_>,
         out: &mut EncodedEvents,
     ) -> ReadResult<()> {
         let (start, kept) = (value.at(), self.kept);
@@ -270,7 +270,7 @@ impl<'a> EventReader<'a> {
                     self.read_metadata(value)
                 }
                 "subject" if !style.is_dialect() => {
-                    if value.null()? {
+                    if style == Style::Import && value.null()? {
                         Ok(())
                     } else {
                         once(&mut subjects.subject, at, value.string()?)
@@ -305,6 +305,9 @@ impl<'a> EventReader<'a> {
             && !self.metadata.iter().any(|(name, _)| name == RECORDED_AT)
         {
             self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
+        }
+        if subjects.is_erased && subjects.subject.is_some() && *data != *b"null" {
+            return rule(start, "has data, although erased says that nothing is left of it");
         }
         if subjects.subject.is_some() && !subjects.personal.is_empty() {
             return beside(start, "subject").map_err(|fault| fault.within("personal"));

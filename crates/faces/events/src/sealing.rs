@@ -4,6 +4,7 @@
 //! subjects beside it. A subject is one of the event's tags, and becomes one if it is not there.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use wellspring_format::sealed_parts::{MAX_PARTS, PartKind};
 use wellspring_host::http::Host;
 use wellspring_host::subjects::{SUBJECT_NAME, refusal};
@@ -16,23 +17,42 @@ use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 const SEALED: &[u8] = b"null";
 
 /// Whether events without an id are sealed alike each time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repetition {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Repetition<'b> {
     /// Equal events differ sealed.
     Differs,
     /// The same request has the same bytes: it is compared with what was stored of it.
     IsEqual,
+    /// The same if this body of an append may settle a delivery.
+    OfAppend(&'b [u8]),
 }
 
-/// Seals the events of one request.
+impl Repetition<'_> {
+    fn is_equal(self) -> bool {
+        match self {
+            Repetition::Differs => false,
+            Repetition::IsEqual => true,
+            Repetition::OfAppend(body) => {
+                // A name may be escaped.
+                let says = |word: &[u8]| body.windows(word.len()).any(|window| window == word);
+                says(b"settles") || says(b"\\u00")
+            }
+        }
+    }
+}
+
+/// Seals the events of one request. Without a data subject it costs nothing.
 #[derive(Debug)]
-pub struct EventSealer {
-    sealer: Sealer,
+pub struct EventSealer<'b> {
+    /// None: it refuses.
+    host: Option<HostOfRequest<'b>>,
+    /// Made with the first subject.
+    sealer: Option<Sealer>,
     /// The subject of all events that name none.
-    subject: Option<Box<str>>,
+    subject: Option<Cow<'b, str>>,
     /// The key of tags that name one: `student` of `student:8f14e45f`.
-    tag_key: Option<Box<str>>,
-    repetition: Repetition,
+    tag_key: Option<Cow<'b, str>>,
+    repetition: Repetition<'b>,
     /// Why the last event could not be sealed.
     refused: Option<SealRefusal>,
 }
@@ -47,30 +67,46 @@ pub(crate) struct SubjectFields<'a> {
     pub(crate) is_erased: bool,
 }
 
-impl EventSealer {
+/// The host, for as long as a request is read.
+#[derive(Clone)]
+pub(crate) enum HostOfRequest<'b> {
+    /// Of one that is read at once.
+    Borrowed(&'b Host),
+    /// Of one that is read as it comes.
+    Shared(Arc<Host>),
+}
+
+impl std::fmt::Debug for HostOfRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HostOfRequest")
+    }
+}
+
+impl<'b> EventSealer<'b> {
     /// A sealer for an append whose header names this subject. One that may settle a delivery is
     /// sealed alike each time.
-    pub(crate) fn new(host: &Host, subject: Option<&str>, body: &[u8]) -> EventSealer {
-        const SETTLES: &[u8] = br#""settles""#;
-        let settles = body.windows(SETTLES.len()).any(|window| window == SETTLES);
-        let repetition = if settles { Repetition::IsEqual } else { Repetition::Differs };
-        EventSealer::repeating(host, subject, repetition)
+    pub(crate) fn new(host: &'b Host, subject: Option<&'b str>, body: &'b [u8]) -> EventSealer<'b> {
+        let (host, subject) = (Some(HostOfRequest::Borrowed(host)), subject.map(Cow::Borrowed));
+        let repetition = Repetition::OfAppend(body);
+        EventSealer { host, subject, repetition, ..EventSealer::refusing() }
     }
 
-    /// A sealer for a request whose header names this subject.
-    pub(crate) fn repeating(
-        host: &Host,
+    /// A sealer for a request whose header names this subject, and that is read as it comes.
+    pub(crate) fn streaming(
+        host: &Arc<Host>,
         subject: Option<&str>,
-        repetition: Repetition,
-    ) -> EventSealer {
-        let (sealer, subject) = (host.sealer(), subject.map(Box::from));
-        EventSealer { sealer, subject, tag_key: None, repetition, refused: None }
+        repetition: Repetition<'b>,
+    ) -> EventSealer<'b> {
+        let host = Some(HostOfRequest::Shared(Arc::clone(host)));
+        let subject = subject.map(|subject| Cow::Owned(subject.to_owned()));
+        EventSealer { host, subject, repetition, ..EventSealer::refusing() }
     }
 
     /// The same; the subject of an event that names none is its only tag with this key, if it has
     /// exactly one.
-    pub(crate) fn finding(self, tag_key: Option<&str>) -> EventSealer {
-        EventSealer { tag_key: tag_key.map(Box::from), ..self }
+    pub(crate) fn finding(self, tag_key: Option<&str>) -> EventSealer<'b> {
+        let tag_key = tag_key.map(|key| Cow::Owned(key.to_owned()));
+        EventSealer { tag_key, ..self }
     }
 
     /// The only tag with the key of subjects.
@@ -85,9 +121,10 @@ impl EventSealer {
 
     /// One that refuses to seal.
     #[must_use]
-    pub fn refusing() -> EventSealer {
-        let (sealer, repetition) = (Sealer::new(None, 0), Repetition::Differs);
-        EventSealer { sealer, subject: None, tag_key: None, repetition, refused: None }
+    pub fn refusing() -> EventSealer<'b> {
+        let repetition = Repetition::Differs;
+        let (host, sealer, refused) = (None, None, None);
+        EventSealer { host, sealer, subject: None, tag_key: None, repetition, refused }
     }
 
     /// The problem of an event that was not read.
@@ -101,12 +138,22 @@ impl EventSealer {
 
     /// The keys that it has used, to be kept until the events are stored.
     pub(crate) fn into_used(self) -> SealedWith {
-        self.sealer.into_used()
+        self.sealer.map(Sealer::into_used).unwrap_or_default()
     }
 
-    /// The same; the sealer begins anew.
-    pub(crate) fn take_used(&mut self, host: &Host) -> SealedWith {
-        std::mem::replace(&mut self.sealer, host.sealer()).into_used()
+    /// The same of a request that has let go of them; the sealer begins anew.
+    ///
+    /// # Errors
+    /// 409, 503: a data subject is erased meanwhile, or its key cannot be read.
+    pub(crate) fn take_held(&mut self) -> Result<SealedWith, Box<Problem>> {
+        let Some(sealer) = self.sealer.take() else { return Ok(SealedWith::default()) };
+        let held = sealer.into_held();
+        held.map_err(|refused| refusal(&refused, "a data subject of the request"))
+    }
+
+    /// Lets go of the keys, before a wait for the client.
+    pub(crate) fn let_go(&mut self) {
+        self.sealer.iter_mut().for_each(Sealer::let_go);
     }
 
     /// Seals what an event says about subjects, if anything: passes the event that stays and its
@@ -149,12 +196,17 @@ impl EventSealer {
         let plain =
             |&(tag, kind, subject, plaintext): &_| PlainPart { tag, kind, subject, plaintext };
         let plain: Vec<PlainPart<'_>> = parts.iter().map(plain).collect();
-        let salt = match (id, self.repetition) {
-            (Some(id), _) => NonceSalt::Id(id),
-            (None, Repetition::IsEqual) => NonceSalt::Number(number),
-            (None, Repetition::Differs) => NonceSalt::Random,
+        let salt = match id {
+            Some(id) => NonceSalt::Id(id),
+            None if self.repetition.is_equal() => NonceSalt::Number(number),
+            None => NonceSalt::Random,
         };
-        match self.sealer.seal(event_type, salt, &plain) {
+        let sealer = self.sealer.get_or_insert_with(|| match &self.host {
+            Some(HostOfRequest::Borrowed(host)) => host.sealer(),
+            Some(HostOfRequest::Shared(host)) => host.sealer(),
+            None => Sealer::new(None, 0),
+        });
+        match sealer.seal(event_type, salt, &plain) {
             Ok(sealed) if parts[0].1 == PartKind::Personal => then(&event, sealed),
             Ok(sealed) => then(&EventRef { data: SEALED, kind: DataKind::Json, ..event }, sealed),
             Err((part, refused)) => {

@@ -9,11 +9,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use wellspring_host::access::AccessRecheck;
+use wellspring_host::access::{AccessRecheck, Needs};
 use wellspring_host::http::history::ResumePoint;
 use wellspring_host::http::stream::{self, ClientGone, Producer};
 use wellspring_host::http::work::{Cost, Job, Progress, Task};
 use wellspring_host::http::{Answer, Host, Request, Response, SSE};
+use wellspring_host::identity::Role;
 use wellspring_host::limits::{HeldByClient, Payer};
 use wellspring_host::stats::{self, RefusalReason};
 use wellspring_host::wire::json::push_u64;
@@ -39,6 +40,8 @@ struct LiveSubscription {
     _counted: stats::Subscriber,
     _of_client: HeldByClient,
     recheck: Option<Arc<AccessRecheck>>,
+    /// The same for personal data, if the client gets it.
+    personal: Option<AccessRecheck>,
 }
 
 /// Where a subscription resumes, if the client names that in `Last-Event-ID`, which wins over
@@ -104,6 +107,8 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
     let recheck = request.body.recheck().cloned();
+    let personal = recheck.as_ref().filter(|_| host.keys_for(request).is_some());
+    let personal = personal.map(|recheck| recheck.for_need(Needs::Role(Role::Writer)));
     let live = LiveSubscription {
         host,
         log_name: request.log_name.clone(),
@@ -111,6 +116,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
         _counted: counted,
         _of_client: of_client,
         recheck,
+        personal,
     };
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription has started.
@@ -271,7 +277,10 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: &Producer) -
             }
         };
         // The client learns the reason when it reconnects.
-        if feed.live.recheck.as_ref().is_some_and(|recheck| !recheck.holds()) {
+        let live = &feed.live;
+        if live.recheck.as_ref().is_some_and(|recheck| !recheck.holds())
+            || live.personal.as_ref().is_some_and(|personal| !personal.holds())
+        {
             return StreamEnd::Regular;
         }
         let sent = producer.send(std::mem::take(&mut subscriber.out)).await;

@@ -31,6 +31,8 @@ use wellspring_types::Query;
 /// How long requests that seal for a subject are waited for at a time.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_STEP: Duration = Duration::from_millis(1);
+/// Time between two tries of an erasure that could not go on, µs.
+const AGAIN_AFTER_US: u64 = 3_000_000;
 /// Time between a change of the keys and its backup, at most, µs.
 const BACKUP_AFTER_US: u64 = 60_000_000;
 /// Events of one append.
@@ -58,6 +60,10 @@ pub(crate) enum EraserFault {
     Backup(io::Error),
     /// Requests still seal for its subjects.
     InUse,
+    /// Keys of it are not in the store.
+    KeysMissing {
+        missing: usize,
+    },
 }
 
 impl From<KeysFault> for EraserFault {
@@ -86,6 +92,11 @@ impl std::fmt::Display for EraserFault {
             EraserFault::Read(error) => error.fmt(f),
             EraserFault::Backup(error) => write!(f, "backing the keys up: {error}"),
             EraserFault::InUse => f.write_str("requests still store data of its subjects"),
+            EraserFault::KeysMissing { missing } => write!(
+                f,
+                "{missing} of its keys are not in the store of keys: another store is in place; \
+                 put the newest backup of the keys back"
+            ),
         }
     }
 }
@@ -105,15 +116,14 @@ impl Eraser {
         if let (Some(keys), Some(system)) = (&host.subject_keys, host.node.get(SYSTEM_LOG)) {
             let (mut gone, mut unknown) = (Vec::new(), 0);
             for (id, erasure) in erasure::read(&system, None)? {
-                unknown += erasure.keys.iter().filter(|id| keys.state(id).is_none()).count();
-                let is_live = |id: &&KeyId| {
-                    matches!(keys.state(id), Some(KeyState::Live | KeyState::Withdrawn { .. }))
-                };
-                gone.extend(erasure.keys.iter().filter(is_live).copied());
+                if erasure.has_begun() {
+                    unknown += erasure.keys.iter().filter(|id| keys.state(id).is_none()).count();
+                    let is_live = |id: &&KeyId| keys.state(id) == Some(KeyState::Live);
+                    gone.extend(erasure.keys.iter().filter(is_live).copied());
+                }
                 if erasure.is_open() {
-                    for subject in &erasure.subjects {
-                        keys.withdraw(subject, erasure.erases_at_us);
-                    }
+                    let withdraw = |id| keys.withdraw(id, erasure.erases_at_us);
+                    erasure.keys.iter().for_each(withdraw);
                     open.insert(id, erasure);
                 }
             }
@@ -178,13 +188,12 @@ impl Eraser {
         let (keys, now_us) = (self.keys()?, self.host.wall_us());
         let requested = facts::ErasureOrder {
             subjects: erasure.subjects.clone(),
+            keys: erasure.keys.iter().map(digits).collect(),
             erases_at_us: erasure.erases_at_us,
             by: erasure.by.clone(),
         };
         effects.settle(self.system()?.append(append(facts::requested(id, &requested), None)))?;
-        for subject in &erasure.subjects {
-            keys.withdraw(subject, erasure.erases_at_us);
-        }
+        erasure.keys.iter().for_each(|id| keys.withdraw(id, erasure.erases_at_us));
         let is_due = erasure.erases_at_us <= now_us;
         locked(&self.open).insert(id.to_owned(), erasure);
         if is_due {
@@ -206,12 +215,10 @@ impl Eraser {
         effects.settle(self.system()?.append(append(facts::cancelled(id), None)))?;
         locked(&self.open).remove(id);
         let others = self.open_ones();
-        for subject in &erasure.subjects {
+        for key in &erasure.keys {
             // Another erasure of the same subject may wait.
-            if !others.values().any(|other| other.subjects.contains(subject))
-                && let Some((key, _)) = self.keys()?.state_of(subject)
-            {
-                self.keys()?.give_back(&key);
+            if !others.values().any(|other| other.keys.contains(key)) {
+                self.keys()?.give_back(key);
             }
         }
         Ok(Cancellation::Done)
@@ -220,7 +227,8 @@ impl Eraser {
     /// Goes on with what is due, and backs the keys up. On a thread that may block.
     pub(crate) fn tick(&self, wall_us: u64) {
         let due = |erasure: &Erasure| {
-            erasure.stage == ErasureStage::Begun || erasure.erases_at_us <= wall_us
+            let is_due = erasure.stage == ErasureStage::Begun || erasure.erases_at_us <= wall_us;
+            is_due && erasure.again_us <= wall_us
         };
         let due: Vec<String> = {
             let open = locked(&self.open);
@@ -247,6 +255,7 @@ impl Eraser {
             Ok(()) => drop(open.remove(id)),
             Err(fault) => {
                 tracing::warn!(erasure = id, %fault, "an erasure could not go on; it is tried again");
+                erasure.again_us = self.host.wall_us() + AGAIN_AFTER_US;
                 open.insert(id.to_owned(), erasure);
             }
         }
@@ -256,24 +265,30 @@ impl Eraser {
         let Some(keys) = &self.host.subject_keys else { return Ok(()) };
         let Some(system) = self.host.node.get(SYSTEM_LOG) else { return Ok(()) };
         if erasure.stage == ErasureStage::Waiting {
-            erasure.keys = withdrawn(keys, erasure, self.host.wall_us())?;
-            let digits: Vec<String> = erasure.keys.iter().map(digits).collect();
-            if !digits.is_empty() {
-                system.append(append(facts::begun(id, &digits), Some(format!("{id}:begun"))))?;
-            }
+            drain(keys, erasure)?;
+            system.append(append(facts::begun(id), Some(format!("{id}:begun"))))?;
             erasure.stage = ErasureStage::Begun;
         }
         let now_us = self.host.wall_us();
         keys.erase(&erasure.keys, fence_until_us(&self.host, now_us), now_us)?;
-        self.back_up(EarlierCopies::None)?;
-        let mut logs = Vec::new();
+        if !erasure.is_backed_up {
+            self.back_up(EarlierCopies::None)?;
+            erasure.is_backed_up = true;
+        }
+        let (mut logs, mut failed) = (Vec::new(), None);
         for (name, log) in self.host.node.all() {
-            if name != SYSTEM_LOG {
-                let subjects = tell(&log, id, &erasure.subjects)?;
-                if subjects > 0 {
-                    logs.push(ErasedInLog { log: name, subjects });
-                }
+            if name == SYSTEM_LOG {
+                continue;
             }
+            // A log that fails must not keep the others from being told.
+            match tell(&log, id, &erasure.subjects) {
+                Ok(0) => {}
+                Ok(subjects) => logs.push(ErasedInLog { log: name, subjects }),
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        if let Some(fault) = failed {
+            return Err(fault);
         }
         let done = facts::completed(id, logs);
         system.append(append(done, Some(format!("{id}:completed"))))?;
@@ -288,10 +303,10 @@ impl Eraser {
         if folder.as_os_str().is_empty() || (is_known && earlier == EarlierCopies::One) {
             return Ok(());
         }
-        if let Some((change, bytes)) = keys.copy()? {
-            let written = key_backup::write(folder, self.host.wall_us(), &bytes, earlier);
+        if let Some(copy) = keys.copy()? {
+            let written = key_backup::write(folder, &copy, self.host.wall_us(), earlier);
             written.map_err(EraserFault::Backup)?;
-            self.backed_up.store(change, Relaxed);
+            self.backed_up.store(copy.change, Relaxed);
         }
         Ok(())
     }
@@ -322,25 +337,22 @@ fn digits(key: &KeyId) -> String {
     digits
 }
 
-/// The keys of an erasure's subjects, which no request uses any more.
-fn withdrawn(
-    keys: &SubjectKeys,
-    erasure: &Erasure,
-    now_us: u64,
-) -> Result<Vec<KeyId>, EraserFault> {
-    // One that was drawn and never stored is in use until its request has ended.
-    keys.persist(now_us)?;
-    let withdraw = |subject: &String| keys.withdraw(subject, erasure.erases_at_us);
-    let found: Vec<KeyId> = erasure.subjects.iter().filter_map(withdraw).collect();
+/// Waits until no request uses the keys of an erasure any more.
+fn drain(keys: &SubjectKeys, erasure: &Erasure) -> Result<(), EraserFault> {
+    // Without its key, an erasure that is called complete would be none once the key is back.
+    let missing = erasure.keys.iter().filter(|id| keys.state(id).is_none()).count();
+    if missing > 0 {
+        return Err(EraserFault::KeysMissing { missing });
+    }
     let mut left = DRAIN;
-    while found.iter().any(|id| keys.is_in_use(id)) {
+    while erasure.keys.iter().any(|id| keys.is_in_use(id)) {
         if left.is_zero() {
             return Err(EraserFault::InUse);
         }
         std::thread::sleep(DRAIN_STEP);
         left = left.saturating_sub(DRAIN_STEP);
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Tells a log which of these subjects, of those with events in it, are erased; returns how many.

@@ -1,6 +1,6 @@
 //! An erasure, as the facts tell it.
 
-use crate::facts::{self, DestroyedKeys, ErasedInLog, ErasureOrder, ErasureResult};
+use crate::facts::{self, ErasedInLog, ErasureOrder, ErasureResult};
 use std::collections::BTreeMap;
 use wellspring_host::hex;
 use wellspring_log::{Log, Order, ReadError, RecordView};
@@ -15,11 +15,15 @@ pub(crate) struct Erasure {
     pub(crate) requested_at_us: u64,
     pub(crate) erases_at_us: u64,
     pub(crate) stage: ErasureStage,
-    /// The ids of its keys, once they are being destroyed.
+    /// The keys of its subjects when it was requested.
     pub(crate) keys: Vec<KeyId>,
     pub(crate) completed_at_us: Option<u64>,
     /// Where its subjects had events.
     pub(crate) logs: Vec<ErasedInLog>,
+    /// Whether this process has replaced the backups of the keys since.
+    pub(crate) is_backed_up: bool,
+    /// When it is tried again.
+    pub(crate) again_us: u64,
 }
 
 /// How far an erasure is.
@@ -53,16 +57,14 @@ impl Erasure {
             facts::REQUESTED => {
                 let Ok(requested) = serde_json::from_slice::<ErasureOrder>(data) else { return };
                 self.subjects.extend(requested.subjects);
+                let keys = requested.keys.iter().filter_map(|key| hex::read(key)).map(KeyId);
+                self.keys.extend(keys);
                 self.by = requested.by;
                 self.erases_at_us = requested.erases_at_us;
                 self.requested_at_us = event.recorded_at_us();
             }
             facts::CANCELLED => self.stage = ErasureStage::Cancelled,
-            facts::BEGUN => {
-                let Ok(DestroyedKeys { keys }) = serde_json::from_slice(data) else { return };
-                self.keys.extend(keys.iter().filter_map(|key| hex::read(key)).map(KeyId));
-                self.stage = ErasureStage::Begun;
-            }
+            facts::BEGUN => self.stage = ErasureStage::Begun,
             facts::COMPLETED => {
                 let Ok(ErasureResult { logs }) = serde_json::from_slice(data) else { return };
                 self.logs = logs;
@@ -71,6 +73,11 @@ impl Erasure {
             }
             _ => {}
         }
+    }
+
+    /// Whether its keys are to be gone, whatever store is in place.
+    pub(crate) fn has_begun(&self) -> bool {
+        matches!(self.stage, ErasureStage::Begun | ErasureStage::Complete)
     }
 
     /// Whether something is still to be done.

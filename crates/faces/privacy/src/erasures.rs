@@ -154,7 +154,10 @@ async fn erase(
 ) -> Answer {
     let keys = eraser.keys()?;
     if let Some(unknown) = subjects.iter().find(|subject| keys.state_of(subject).is_none()) {
-        let detail = format!("nothing is sealed for {unknown}; nothing was done");
+        let detail = format!(
+            "there is no key for {unknown}: nothing is sealed for it, or another store of keys is \
+             in place; nothing was done"
+        );
         return Err(SUBJECT_UNKNOWN.because(detail).field("subject"));
     }
     let erases_at_us = eraser.host.wall_us().saturating_add(grace_s * 1_000_000);
@@ -175,7 +178,9 @@ async fn erase(
     let id = random::bytes::<8>().map_err(|error| problem::IO.because(error.to_string()))?;
     let mut digits = String::new();
     hex::push(&mut digits, &id);
+    let key_of = |subject: &String| keys.state_of(subject).map(|(id, _)| id);
     let erasure = Erasure {
+        keys: subjects.iter().filter_map(key_of).collect(),
         subjects,
         by: request.principal.name().map(str::to_owned),
         requested_at_us: eraser.host.wall_us(),

@@ -3,10 +3,10 @@
 //! follows the log learns of it in order.
 //!
 //! ```text
-//! ErasureRequested {"erasure","subjects":[…],"erases_at_us","by"}
-//! ErasureCancelled {"erasure"}
-//! ErasureBegun     {"erasure","keys":[…]}        from here on it always ends
-//! ErasureCompleted {"erasure","logs":[…]}
+//! ErasureRequested {"subjects":[…],"keys":[…],"erases_at_us","by"}    the keys that they have now
+//! ErasureCancelled {}
+//! ErasureBegun     {}                           from here on it always ends
+//! ErasureCompleted {"logs":[…]}
 //! SubjectErased    {"erasure","subject"}         in the subject's logs
 //! ```
 
@@ -22,7 +22,7 @@ pub(crate) const BEGUN: &str = "ErasureBegun";
 pub(crate) const COMPLETED: &str = "ErasureCompleted";
 /// All of them in the log `system`.
 pub(crate) const ALL: [&str; 4] = [REQUESTED, CANCELLED, BEGUN, COMPLETED];
-/// Subjects or keys of one event.
+/// Subjects of one event.
 const CHUNK: usize = 1_000;
 
 /// What clients may not append to any log.
@@ -37,15 +37,11 @@ pub(crate) static KEPT: KeptEvents = KeptEvents {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ErasureOrder {
     pub(crate) subjects: Vec<String>,
+    /// Ids of their keys, in hexadecimal digits, in the same order.
+    pub(crate) keys: Vec<String>,
     pub(crate) erases_at_us: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<String>,
-}
-
-/// The content of `ErasureBegun`: ids of keys, in hexadecimal digits.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct DestroyedKeys {
-    pub(crate) keys: Vec<String>,
 }
 
 /// The content of `ErasureCompleted`.
@@ -76,20 +72,19 @@ fn push<T: Serialize>(events: &mut EncodedEvents, event_type: &str, tag: &str, c
 /// The facts that an erasure was requested.
 pub(crate) fn requested(erasure: &str, request: &ErasureOrder) -> EncodedEvents {
     let mut events = EncodedEvents::new();
-    for subjects in request.subjects.chunks(CHUNK) {
-        let (by, subjects) = (request.by.clone(), subjects.to_vec());
-        let part = ErasureOrder { subjects, by, erases_at_us: request.erases_at_us };
+    for (subjects, keys) in request.subjects.chunks(CHUNK).zip(request.keys.chunks(CHUNK)) {
+        let (by, erases_at_us) = (request.by.clone(), request.erases_at_us);
+        let (subjects, keys) = (subjects.to_vec(), keys.to_vec());
+        let part = ErasureOrder { subjects, keys, erases_at_us, by };
         push(&mut events, REQUESTED, &tag(erasure), &part);
     }
     events
 }
 
-/// The facts that keys are being destroyed.
-pub(crate) fn begun(erasure: &str, keys: &[String]) -> EncodedEvents {
+/// The fact that keys are being destroyed.
+pub(crate) fn begun(erasure: &str) -> EncodedEvents {
     let mut events = EncodedEvents::new();
-    for keys in keys.chunks(CHUNK) {
-        push(&mut events, BEGUN, &tag(erasure), &DestroyedKeys { keys: keys.to_vec() });
-    }
+    push(&mut events, BEGUN, &tag(erasure), &serde_json::json!({}));
     events
 }
 

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use wellspring_subject_keys::StoreCopy;
 
-const PREFIX: &str = "subject-keys-";
 const SUFFIX: &str = ".wsk";
 
 /// Whether earlier copies may hold keys that were erased since.
@@ -18,26 +18,33 @@ pub(crate) enum EarlierCopies {
 }
 
 /// Writes a copy of the store, made at this time (µs since 1970 UTC), into a folder, durably, and
-/// removes older ones.
+/// removes older ones of the same store.
 ///
 /// # Errors
 /// The file system's.
 pub(crate) fn write(
     folder: &Path,
+    copy: &StoreCopy,
     now_us: u64,
-    bytes: &[u8],
     earlier: EarlierCopies,
 ) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let name = format!("{PREFIX}{now_us:020}{SUFFIX}");
-    let temporary = folder.join(format!("{name}.tmp"));
+    let prefix = format!("subject-keys-{:016x}-", copy.store);
+    // One name: what a crash or a full disk has left is written again.
+    let temporary = folder.join(format!("{prefix}.tmp"));
     let _ = fs::remove_file(&temporary);
-    let mut file =
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temporary, folder.join(&name))?;
-    let mut copies = copies(folder)?;
+    let name = format!("{prefix}{now_us:020}{SUFFIX}");
+    let write = || {
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(&copy.bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, folder.join(&name))
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })?;
+    let mut copies = copies(folder, &prefix)?;
     copies.retain(|copy| !copy.ends_with(&name));
     let keep = match earlier {
         EarlierCopies::One => 1,
@@ -49,14 +56,14 @@ pub(crate) fn write(
     fs::File::open(folder)?.sync_all()
 }
 
-/// The copies in a folder, oldest first.
-fn copies(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The copies of a store in a folder, oldest first.
+fn copies(folder: &Path, prefix: &str) -> io::Result<Vec<PathBuf>> {
     let mut copies = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+        if name.starts_with(prefix) && name.ends_with(SUFFIX) {
             copies.push(entry.path());
         }
     }
@@ -72,19 +79,23 @@ mod tests {
     fn two_copies_are_kept_and_after_an_erasure_one() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("keys");
-        let names = || {
-            let copies = copies(&folder).unwrap();
+        let write = |store: u64, at: u8, earlier| {
+            let copy = StoreCopy { store, change: 1, bytes: vec![at] };
+            super::write(&folder, &copy, at.into(), earlier).unwrap();
+        };
+        let kept = |store: u64| {
+            let copies = copies(&folder, &format!("subject-keys-{store:016x}-")).unwrap();
             copies.iter().map(|copy| fs::read(copy).unwrap()).collect::<Vec<_>>()
         };
-        for change in [9, 10, 11] {
-            write(&folder, change, &[change as u8], EarlierCopies::One).unwrap();
+        for at in [9, 10, 11] {
+            write(7, at, EarlierCopies::One);
         }
-        assert_eq!(names(), [[10], [11]]);
-        write(&folder, 12, &[12], EarlierCopies::None).unwrap();
-        assert_eq!(names(), [[12]]);
-        fs::write(folder.join("other"), "stays").unwrap();
-        write(&folder, 12, &[13], EarlierCopies::None).unwrap();
-        assert_eq!(names(), [[13]]);
-        assert!(folder.join("other").exists());
+        write(8, 1, EarlierCopies::One);
+        assert_eq!(kept(7), [[10], [11]]);
+        // What a crash has left of a copy goes with the others.
+        fs::write(folder.join(format!("subject-keys-{:016x}-.tmp", 7)), "half").unwrap();
+        write(7, 12, EarlierCopies::None);
+        assert_eq!((kept(7), kept(8)), (vec![vec![12]], vec![vec![1]]));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
     }
 }

@@ -32,6 +32,7 @@ fn document(keys: &SubjectKeys, status: KeysStatus) -> Response {
 fn failed(fault: &KeysFault) -> Box<Problem> {
     match fault {
         KeysFault::Io { .. } => problem::IO.because(fault.to_string()),
+        KeysFault::NoNewerRoot { .. } => problem::INVALID.because(fault.to_string()),
         _ => problem::KEY_UNAVAILABLE.because(fault.to_string()),
     }
 }
@@ -59,7 +60,7 @@ pub(crate) async fn copy(eraser: Arc<Eraser>, _request: Box<Request>) -> Answer 
     let keys = Arc::clone(eraser.keys()?);
     let copied = elsewhere(move || keys.copy()).await?.map_err(|fault| failed(&fault))?;
     match copied {
-        Some((_, bytes)) => Ok(Response::json(200, bytes).of_type(OCTETS)),
+        Some(copy) => Ok(Response::json(200, copy.bytes).of_type(OCTETS)),
         None => Err(problem::NOT_FOUND.because("there are no keys of data subjects yet")),
     }
 }

@@ -10,19 +10,23 @@ use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::subjects::SUBJECT_ERASED;
 use wellspring_host::wire::param::Values;
+use wellspring_host::wire::problem;
 use wellspring_log::{Log, Order, ReadError, Work};
 use wellspring_subject_keys::{KeyState, MAX_SUBJECT_BYTES};
 use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, Position, Query};
+use wellspring_types::{Position, Query};
 
 pub(crate) static SUBJECT_TAG: Segment<String> = Segment {
     name: "subject",
     what: "The data subject: a tag such as student:8f14e45f.",
     values: Values::Text(None),
     read: |text| {
-        check_text(text, MAX_SUBJECT_BYTES)
-            .map_err(|reason| Invalid { field: "subject".into(), reason })?;
-        Ok(text.to_owned())
+        let is_name = check_text(text, MAX_SUBJECT_BYTES).is_ok();
+        let no_name = || {
+            let detail = format!("a data subject is a tag of 1 to {MAX_SUBJECT_BYTES} bytes");
+            problem::INVALID.because(detail).field("subject")
+        };
+        is_name.then(|| text.to_owned()).ok_or_else(no_name)
     },
 };
 

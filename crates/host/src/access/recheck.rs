@@ -45,6 +45,12 @@ impl AccessRecheck {
         AccessRecheck { gate, principal, needs, log, moment }
     }
 
+    /// The same for another need.
+    pub fn for_need(&self, needs: Needs) -> AccessRecheck {
+        let (gate, principal) = (Arc::clone(&self.gate), Arc::clone(&self.principal));
+        AccessRecheck { gate, principal, needs, log: self.log.clone(), moment: self.moment }
+    }
+
     /// Whether the gate would still admit the caller.
     pub fn holds(&self) -> bool {
         self.check().is_ok()

@@ -269,7 +269,7 @@ impl Staging {
                 wanted_us => wanted_us,
             };
             record::stamp(&mut batch.bytes[at..at + len], self.next, recorded_at_us);
-            if !record.sealed_parts().is_empty() {
+            if record.is_sealed() {
                 batch.features = Features::SealedParts;
             }
             self.tail.writer.push(self.tail.end as u32, &record);

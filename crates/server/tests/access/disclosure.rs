@@ -193,4 +193,24 @@ fn personal_data_is_withheld_from_readers() {
         seen.push_str(&client.line().unwrap().expect("the stream goes on"));
     }
     assert!(!seen.contains("secret"), "{seen}");
+    // Who gets it, and loses the role, is cut off before the next event.
+    let mut client = closed.client();
+    client.send(head.replace(&ann, &bob).as_bytes()).unwrap();
+    assert_eq!(client.head().unwrap().0, 200);
+    let mut seen = String::new();
+    while seen.matches("secret").count() < 2 {
+        seen.push_str(&client.line().unwrap().expect("the stream goes on"));
+    }
+    let lower = json!({"roles": ["reader"]});
+    assert_eq!(closed.ask(&closed.root, "PATCH", "/v1/accounts/bob", &lower).status, 200);
+    let more = json!({"events": [{"type": "W", "subject": "u:1", "data": "secret-3"}]});
+    closed.ask(&closed.root, "POST", "/v1/append", &more).expect(200);
+    // The last chunk is empty.
+    loop {
+        let line = client.line().unwrap().expect("the stream ends in order");
+        assert!(!line.contains("secret-3"), "{line}");
+        if line.trim() == "0" {
+            return;
+        }
+    }
 }

@@ -72,7 +72,7 @@ impl Chunk {
         reader: &mut EventReader<'a>,
         line: &'a [u8],
         checked: Option<&'a str>,
-        sealer: &mut EventSealer,
+        sealer: &mut EventSealer<'_>,
     ) -> Result<(), Box<Problem>> {
         if line.len() > MAX_LINE_BYTES {
             let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");

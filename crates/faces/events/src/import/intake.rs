@@ -91,7 +91,7 @@ pub(super) struct Intake {
 
 /// Seals the events of one chunk after another.
 pub(super) struct ChunkSealer {
-    pub(super) sealer: EventSealer,
+    pub(super) sealer: EventSealer<'static>,
     /// None: it refuses to seal.
     pub(super) host: Option<Arc<Host>>,
 }
@@ -100,7 +100,7 @@ impl ChunkSealer {
     /// The keys of a chunk, durable. On a thread that may block.
     fn close(&mut self) -> Result<SealedWith, Box<Problem>> {
         let Some(host) = &self.host else { return Ok(SealedWith::default()) };
-        let sealed = self.sealer.take_used(host);
+        let sealed = self.sealer.take_held()?;
         if !sealed.are_durable() {
             host.persist_keys_now()?;
         }
@@ -170,6 +170,7 @@ impl Intake {
             let checked = text.ok().map(|text| &text[at..at + line.len()]);
             taken = self.line(&mut reader, line, checked);
         }
+        self.sealer.sealer.let_go();
         taken
     }
 

@@ -44,7 +44,7 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let key_of = Box::new(import_name(&request));
     let flights = Flights::new(log.clone(), request.effects.clone(), settings.start);
     // The same lines are known again by their bytes.
-    let sealer = EventSealer::repeating(&host, subject_of(&request)?, Repetition::IsEqual)
+    let sealer = EventSealer::streaming(&host, subject_of(&request)?, Repetition::IsEqual)
         .finding(settings.subject_from.as_deref());
     let sealer = ChunkSealer { sealer, host: Some(Arc::clone(&host)) };
     let intake = Intake::new(log.clone(), key_of, settings, sealer);
