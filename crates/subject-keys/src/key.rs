@@ -4,6 +4,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -21,6 +22,25 @@ pub(crate) fn random<const N: usize>() -> io::Result<Zeroizing<[u8; N]>> {
     let filled = SystemRandom::new().fill(&mut *bytes);
     filled.map_err(|_| io::Error::other("the system gives no random bytes"))?;
     Ok(bytes)
+}
+
+/// Nonces that are drawn at a time: one system call for all.
+const NONCES: usize = 64;
+
+thread_local! {
+    /// Random bytes for the next nonces of this thread.
+    static DRAWN: RefCell<Vec<[u8; NONCE_BYTES]>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A random nonce.
+pub(crate) fn random_nonce() -> io::Result<[u8; NONCE_BYTES]> {
+    DRAWN.with_borrow_mut(|drawn| {
+        if drawn.is_empty() {
+            let bytes = random::<{ NONCES * NONCE_BYTES }>()?;
+            drawn.extend(bytes.as_chunks().0);
+        }
+        Ok(drawn.pop().expect("just drawn"))
+    })
 }
 
 /// The key of one subject, with what is derived from it (HKDF-SHA-256): its id, the key of the

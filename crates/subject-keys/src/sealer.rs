@@ -1,7 +1,7 @@
 //! Sealing the parts of a request's events: AES-256-GCM with the keys of their subjects.
 
 use crate::fault::SealRefusal;
-use crate::key::{SubjectKey, bound, random};
+use crate::key::{SubjectKey, bound, random_nonce};
 use crate::keys::SubjectKeys;
 use ring::hmac;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ fn nonce(
     plaintext: &[u8],
 ) -> std::io::Result<[u8; NONCE_BYTES]> {
     let salt = match salt {
-        NonceSalt::Random => return Ok(*random()?),
+        NonceSalt::Random => return random_nonce(),
         NonceSalt::Id(id) => id.0,
         NonceSalt::Number(number) => u128::from(number).to_be_bytes(),
     };
