@@ -22,7 +22,7 @@ pub enum Naming {
 /// A link to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Its target, already checked by [`url::check`].
+    /// Its target, already checked by [`check`](super::url::check).
     pub url: String,
     /// How it gets its code.
     pub naming: Naming,

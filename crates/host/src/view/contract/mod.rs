@@ -179,7 +179,7 @@ pub trait View: Sized + Send + 'static {
         command: &Self::Command,
     ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
 
-    /// The [sealed parts](wellspring_format::sealed_parts) of the last event that a command is
+    /// The sealed parts of `wellspring_format` that go with the last event that a command is
     /// decided to, if it has any.
     fn sealed_parts(_command: &Self::Command) -> &[u8] {
         &[]
