@@ -90,7 +90,7 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
         position_of(&nodes.client(node).post("/v1/append", &event("after")).unwrap());
         let events = nodes.events(node, appended);
         assert_eq!(events[0]["data"], "before");
-        let path = "/v1/head?consistency=linearizable";
+        let path = "/v1/head?consistency=linearizable&wait_ms=10000";
         nodes.client(node).get(path).unwrap().expect(200);
     }
     until("everything that was taken is stored once", || {

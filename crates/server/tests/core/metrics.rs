@@ -184,8 +184,11 @@ fn subscriptions_and_connections_come_and_go() {
     };
     let (a, b, c) = (subscribe("main"), subscribe("other"), subscribe("other"));
     let page = figures((3.0, 1.0, 2.0));
-    // These and the scrape.
-    assert_eq!(value(&page, "wellspring_requests_in_flight", &[]), 4.0);
+    // These and the scrape. A page reads them before it reads the subscribers.
+    let mut patience = Patience::new();
+    while value(&scrape(&server), "wellspring_requests_in_flight", &[]) != 4.0 {
+        patience.pause("three subscriptions and the scrape are under way");
+    }
     assert!(value(&page, "wellspring_connections", &[]) >= 4.0);
     drop((a, b));
     figures((1.0, 0.0, 1.0));
