@@ -32,6 +32,7 @@ struct Tally {
     /// Events that already exist, under their id.
     repeated: u64,
     passed_over: u64,
+    sealed: u64,
     taken_bytes: u64,
     /// The last line of the file that is settled.
     line: u64,
@@ -103,7 +104,7 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     for (line, what) in tally.faults.iter().take(SHOWN_FAULTS) {
         eprintln!("Skipped line {line}: {what}");
     }
-    let summary = summary(&tally, progress.seconds());
+    let summary = summary(&tally, args.subject_from.as_deref(), progress.seconds());
     let Some(failure) = failure else {
         if tally.added + tally.known + tally.skipped + tally.repeated + tally.passed_over == 0 {
             let bytes = megabytes(source.taken.load(Ordering::Relaxed));
@@ -271,6 +272,7 @@ impl Tally {
         self.folded += settled.folded;
         self.repeated += settled.repeated;
         self.passed_over += settled.passed_over;
+        self.sealed += settled.sealed;
         self.taken_bytes = self.taken_bytes.max(part.taken_bytes);
         if settled.lines > 0 {
             self.line = part.number(settled.lines);
@@ -283,7 +285,7 @@ impl Tally {
 }
 
 /// The result in words: what was added, and everything else that is not zero.
-fn summary(tally: &Tally, seconds: f64) -> String {
+fn summary(tally: &Tally, subject_from: Option<&str>, seconds: f64) -> String {
     let events = tally.added + tally.known;
     let mut text =
         format!("{}: {} added", counted(events, "event", "events"), grouped(tally.added));
@@ -296,7 +298,9 @@ fn summary(tally: &Tally, seconds: f64) -> String {
     }
     if tally.passed_over > 0 {
         let events = counted(tally.passed_over, "event", "events");
-        text.push_str(&format!(", {events} of consumers left out (they belong to another log)"));
+        text.push_str(&format!(
+            ", {events} of consumers or erasures left out (they belong to another log)"
+        ));
     }
     if tally.folded > 0 {
         text.push_str(&format!(
@@ -315,6 +319,13 @@ fn summary(tally: &Tally, seconds: f64) -> String {
     text.push_str(&format!("; {bytes} read in {seconds:.1} s{}", rate.unwrap_or_default()));
     if let Some(position) = tally.position {
         text.push_str(&format!("; last position {position}"));
+    }
+    if let (0, Some(key)) = (tally.sealed, subject_from) {
+        text.push_str(&format!(
+            "; NOTHING was sealed, so all of it is stored clear: no event has exactly one tag {key}:…"
+        ));
+    } else if tally.sealed > 0 || subject_from.is_some() {
+        text.push_str(&format!("; {} sealed for a data subject", grouped(tally.sealed)));
     }
     if tally.skipped > 0 {
         text.push_str("; import skipped lines, once corrected, from a file of their own");

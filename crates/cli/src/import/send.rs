@@ -28,9 +28,12 @@ pub(crate) struct PartReply {
     pub(crate) folded: u64,
     /// Events that were there already under their id, and were not added.
     pub(crate) repeated: u64,
-    /// Events of consumers, which were not added.
+    /// Events of consumers and of erasures, which were not added.
     #[serde(default)]
     pub(crate) passed_over: u64,
+    /// Events that were sealed for a data subject.
+    #[serde(default)]
+    pub(crate) sealed: u64,
     /// Position of the last event of either kind.
     pub(crate) last: Option<u64>,
     /// The token with which the next part continues.

@@ -53,6 +53,8 @@ pub struct EventSealer<'b> {
     /// The key of tags that name one: `student` of `student:8f14e45f`.
     tag_key: Option<Cow<'b, str>>,
     repetition: Repetition<'b>,
+    /// Events that it has sealed.
+    pub(crate) sealed: u64,
     /// Why the last event could not be sealed.
     refused: Option<SealRefusal>,
 }
@@ -124,7 +126,8 @@ impl<'b> EventSealer<'b> {
     pub fn refusing() -> EventSealer<'b> {
         let repetition = Repetition::Differs;
         let (host, sealer, refused) = (None, None, None);
-        EventSealer { host, sealer, subject: None, tag_key: None, repetition, refused }
+        let tag_key = None;
+        EventSealer { host, sealer, subject: None, tag_key, repetition, sealed: 0, refused }
     }
 
     /// The problem of an event that was not read.
@@ -191,6 +194,22 @@ impl<'b> EventSealer<'b> {
         if parts.is_empty() {
             return then(&event, &[]);
         }
+        let mut refuse = |part: usize, refused: SealRefusal| {
+            let field = match of_data {
+                Some(_) => "subject".to_owned(),
+                None if parts[part].1 == PartKind::Personal => {
+                    format!("personal.{}", parts[part].2)
+                }
+                None => SUBJECT_NAME.to_owned(),
+            };
+            let kind = FaultKind::Rule(refused.to_string());
+            self.refused = Some(refused);
+            Fault::of(&field, at, kind)
+        };
+        // Before it is told of as one of the tags, which the client may not have sent.
+        if let Some(part) = parts.iter().position(|(_, _, subject, _)| subject.is_empty()) {
+            return Err(refuse(part, SealRefusal::NotASubject));
+        }
         let check = event.check().and_then(|()| check_lengths(&parts));
         check.map_err(|invalid| Fault::of_invalid(invalid, at))?;
         let plain =
@@ -207,20 +226,14 @@ impl<'b> EventSealer<'b> {
             None => Sealer::new(None, 0),
         });
         match sealer.seal(event_type, salt, &plain) {
-            Ok(sealed) if parts[0].1 == PartKind::Personal => then(&event, sealed),
-            Ok(sealed) => then(&EventRef { data: SEALED, kind: DataKind::Json, ..event }, sealed),
-            Err((part, refused)) => {
-                let field = match of_data {
-                    Some(_) => "subject".to_owned(),
-                    None if parts[part].1 == PartKind::Personal => {
-                        format!("personal.{}", parts[part].2)
-                    }
-                    None => SUBJECT_NAME.to_owned(),
-                };
-                let kind = FaultKind::Rule(refused.to_string());
-                self.refused = Some(refused);
-                Err(Fault::of(&field, at, kind))
+            Ok(sealed) => {
+                self.sealed += 1;
+                match parts[0].1 {
+                    PartKind::Personal => then(&event, sealed),
+                    _ => then(&EventRef { data: SEALED, kind: DataKind::Json, ..event }, sealed),
+                }
             }
+            Err((part, refused)) => Err(refuse(part, refused)),
         }
     }
 }
@@ -270,7 +283,7 @@ pub(crate) fn read_personal<'a>(
             return Ok(());
         }
         if into.len() == MAX_PARTS {
-            return rule(at, format!("is one of more than {MAX_PARTS} subjects"));
+            return rule(at, format!("exceeds the maximum of {MAX_PARTS} data subjects"));
         }
         if into.iter().any(|(known, _)| known == subject) {
             return once(&mut Some(()), at, ());

@@ -117,8 +117,10 @@ pub(super) struct LineCounts {
     pub(super) folded: u64,
     /// Events that are there already under their id.
     pub(super) repeated: u64,
-    /// Events of consumers: they say how far another log was processed.
+    /// Events of consumers and erasures: they tell of another log.
     pub(super) passed_over: u64,
+    /// Events that were sealed for a data subject.
+    pub(super) sealed: u64,
 }
 
 impl Intake {
@@ -183,6 +185,7 @@ impl Intake {
         let start = self.chunk.content().byte_len();
         let before = self.chunk.savepoint();
         reader.folded = 0;
+        let sealed = self.sealer.sealer.sealed;
         if let Err(problem) = self.chunk.read(reader, line, checked, &mut self.sealer.sealer) {
             return self.bad_line(problem);
         }
@@ -198,6 +201,7 @@ impl Intake {
         match id_use {
             IdUse::New => {
                 self.oddities.folded += reader.folded;
+                self.oddities.sealed += self.sealer.sealer.sealed - sealed;
                 self.event_lines.push(self.lines);
                 Ok(self.grown(start)?)
             }

@@ -152,7 +152,7 @@ fn died(error: JoinError) -> Box<Problem> {
 fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
     let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
     let mut out = format!(
-        r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"repeated":{},"passed_over":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,
+        r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"repeated":{},"passed_over":{},"sealed":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,
         progress.through.lines,
         progress.added + progress.known,
         progress.added,
@@ -161,6 +161,7 @@ fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
         intake.oddities.folded,
         intake.oddities.repeated,
         intake.oddities.passed_over,
+        intake.oddities.sealed,
         number(progress.positions.map(|(first, _)| first)),
         number(progress.positions.map(|(_, last)| last)),
         progress.through.chain.token(),
