@@ -52,7 +52,7 @@ enum SubjectCommand {
         /// The data subject
         subject: String,
         /// How long the erasure can be cancelled, in seconds; nothing shows the data meanwhile
-        #[arg(long, default_value = "0")]
+        #[arg(long, default_value = "0", value_name = "SECONDS")]
         grace_s: u64,
         /// Skip the confirmation
         #[arg(long)]
@@ -127,8 +127,13 @@ fn find(client: &mut Client, subject: &str) -> Result<Subject, Failure> {
 fn show(client: &mut Client, subject: &str) -> Result<(), Failure> {
     let found = find(client, subject)?;
     let detail = match (&found.erases_at, &found.until) {
-        (Some(at), _) => format!("; it is erased at {at}"),
-        (_, Some(until)) => format!("; nothing is stored about it until {until}"),
+        (Some(at), _) => format!("; it will be erased at {at}"),
+        (_, Some(until)) => format!("; nothing is sealed for {subject} before {until}"),
+        _ if found.state == "unavailable" => {
+            ": it is not in the server's store of keys. Put the newest backup of the keys back"
+                .to_owned()
+        }
+        _ if found.state == "unknown" => ": nothing is sealed for it".to_owned(),
         _ => String::new(),
     };
     eprintln!("The key of {subject} is {}{detail}.", found.state);
@@ -148,7 +153,10 @@ fn export(client: &mut Client, subject: &str) -> Result<(), Failure> {
         events: Vec<&'a RawValue>,
         next: Option<u64>,
     }
-    for InLog { log, first, .. } in find(client, subject)?.logs {
+    let found = find(client, subject)?;
+    let events = counted(found.logs.iter().map(|log| log.events).sum(), "event has", "events have");
+    eprintln!("{events} the tag {subject}; its key is {}.", found.state);
+    for InLog { log, first, .. } in found.logs {
         let mut after = Some(first - 1);
         while let Some(position) = after {
             let path = format!(
@@ -178,13 +186,13 @@ fn erase(client: &mut Client, subject: &str, grace_s: u64, yes: bool) -> Result<
         let stays = match clear {
             0 => String::new(),
             _ => format!(
-                " {} with its tag stored clear and will stay.",
-                counted(clear, "event is", "events are")
+                " {} its tag but no sealed data, and will remain.",
+                counted(clear, "event has", "events have")
             ),
         };
         let sealed = counted(sealed, "event", "events");
         let what = format!(
-            "This erases what {sealed} say about {subject}, in copies and backups too, permanently.{stays}"
+            "This permanently erases the data that {sealed} hold for {subject}, in copies and backups too.{stays}"
         );
         confirmation::ask_for(&what, subject)?;
     }
@@ -194,7 +202,7 @@ fn erase(client: &mut Client, subject: &str, grace_s: u64, yes: bool) -> Result<
     match state.as_str() {
         "complete" => eprintln!("Erased {subject} (erasure {erasure})."),
         "waiting" => eprintln!(
-            "{subject} is erased at {erases_at}; until then: wellspring subject cancel {erasure}"
+            "{subject} will be erased at {erases_at}; to cancel before then: wellspring subject cancel {erasure}"
         ),
         _ => eprintln!("The erasure {erasure} of {subject} has begun; the server goes on with it."),
     }

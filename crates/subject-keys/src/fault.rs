@@ -148,7 +148,8 @@ impl fmt::Display for SealRefusal {
         match self {
             SealRefusal::NotASubject => write!(
                 f,
-                "must be a tag of at most {MAX_SUBJECT_BYTES} bytes such as \"student:8f14e45f\""
+                "must be a tag of the form key:value, of at most {MAX_SUBJECT_BYTES} bytes, whose \
+                 value is an opaque id, such as \"student:8f14e45f\""
             ),
             SealRefusal::Identifying => f.write_str(
                 "looks like an e-mail address or a telephone number; a subject is a tag, and tags \

@@ -212,6 +212,10 @@ impl Eraser {
         let Some(erasure) = waiting.filter(|found| found.stage == ErasureStage::Waiting) else {
             return Ok(Cancellation::TooLate);
         };
+        if self.is_superseded(&erasure) {
+            self.carry_out(id);
+            return Ok(Cancellation::TooLate);
+        }
         effects.settle(self.system()?.append(append(facts::cancelled(id), None)))?;
         locked(&self.open).remove(id);
         let others = self.open_ones();
@@ -227,7 +231,9 @@ impl Eraser {
     /// Goes on with what is due, and backs the keys up. On a thread that may block.
     pub(crate) fn tick(&self, wall_us: u64) {
         let due = |erasure: &Erasure| {
-            let is_due = erasure.stage == ErasureStage::Begun || erasure.erases_at_us <= wall_us;
+            let is_due = erasure.stage == ErasureStage::Begun
+                || erasure.erases_at_us <= wall_us
+                || self.is_superseded(erasure);
             is_due && erasure.again_us <= wall_us
         };
         let due: Vec<String> = {
@@ -240,10 +246,23 @@ impl Eraser {
         }
         if wall_us.saturating_sub(self.looked_us.load(Relaxed)) >= BACKUP_AFTER_US {
             self.looked_us.store(wall_us, Relaxed);
-            if let Err(fault) = self.back_up(EarlierCopies::One) {
-                tracing::error!(%fault, "the keys of data subjects could not be backed up");
-            }
+            self.back_up_changed();
         }
+    }
+
+    /// Backs the keys up, if they have changed.
+    pub(crate) fn back_up_changed(&self) {
+        if let Err(fault) = self.back_up(EarlierCopies::One) {
+            tracing::error!(%fault, "the keys of data subjects could not be backed up");
+        }
+    }
+
+    /// Whether other erasures have destroyed all keys of one that waits: cancelling it would give
+    /// nothing back.
+    fn is_superseded(&self, erasure: &Erasure) -> bool {
+        let Some(keys) = &self.host.subject_keys else { return false };
+        let is_erased = |id| matches!(keys.state(id), Some(KeyState::Erased { .. }));
+        erasure.stage == ErasureStage::Waiting && erasure.keys.iter().all(is_erased)
     }
 
     /// Carries an erasure out as far as possible.
@@ -264,6 +283,8 @@ impl Eraser {
     fn steps(&self, id: &str, erasure: &mut Erasure) -> Result<(), EraserFault> {
         let Some(keys) = &self.host.subject_keys else { return Ok(()) };
         let Some(system) = self.host.node.get(SYSTEM_LOG) else { return Ok(()) };
+        // The logs are told by those that destroyed the keys.
+        let tells = !self.is_superseded(erasure);
         if erasure.stage == ErasureStage::Waiting {
             drain(keys, erasure)?;
             system.append(append(facts::begun(id), Some(format!("{id}:begun"))))?;
@@ -277,7 +298,7 @@ impl Eraser {
         }
         let (mut logs, mut failed) = (Vec::new(), None);
         for (name, log) in self.host.node.all() {
-            if name == SYSTEM_LOG {
+            if name == SYSTEM_LOG || !tells {
                 continue;
             }
             // A log that fails must not keep the others from being told.

@@ -39,7 +39,7 @@ pub(crate) static ERASURE: Segment<String> = Segment {
     values: Values::Matching("^[0-9a-f]{16}$"),
     read: |text| {
         let is_id = text.len() == 16 && hex::read::<8>(text).is_some();
-        let no_id = || problem::NOT_FOUND.because(format!("{text:?} is no id of an erasure"));
+        let no_id = || problem::NOT_FOUND.because(format!("{text:?} is not the id of an erasure"));
         is_id.then(|| text.to_owned()).ok_or_else(no_id)
     },
 };
@@ -172,7 +172,8 @@ async fn erase(
         |subject: &String| matches!(keys.state_of(subject), Some((_, KeyState::Erased { .. })));
     subjects.retain(|subject| !is_erased(subject));
     if subjects.is_empty() {
-        let detail = "everything that was sealed for it is erased already";
+        let detail = "everything that was sealed for what the request names is erased already; GET \
+                      /v1/subjects/{subject} says until when nothing new is sealed for it";
         return Err(problem::SUBJECT_ERASED.because(detail).field("subject"));
     }
     let id = random::bytes::<8>().map_err(|error| problem::IO.because(error.to_string()))?;

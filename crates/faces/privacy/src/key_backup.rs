@@ -21,7 +21,8 @@ pub(crate) enum EarlierCopies {
 /// removes older ones of the same store.
 ///
 /// # Errors
-/// The file system's.
+/// The file system's; or an older copy is longer. A store only grows, so this one has lost keys,
+/// and its copy must not replace those that have them.
 pub(crate) fn write(
     folder: &Path,
     copy: &StoreCopy,
@@ -30,6 +31,16 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let prefix = format!("subject-keys-{:016x}-", copy.store);
+    for older in copies(folder, &prefix)? {
+        let (had, has) = (fs::metadata(&older)?.len(), copy.bytes.len() as u64);
+        if had > has {
+            return Err(io::Error::other(format!(
+                "the store of keys has {has} bytes and its backup {} has {had}: it has lost keys. \
+                 Stop the server and put that backup in its place",
+                older.display()
+            )));
+        }
+    }
     // One name: what a crash or a full disk has left is written again.
     let temporary = folder.join(format!("{prefix}.tmp"));
     let _ = fs::remove_file(&temporary);
@@ -97,5 +108,12 @@ mod tests {
         write(7, 12, EarlierCopies::None);
         assert_eq!((kept(7), kept(8)), (vec![vec![12]], vec![vec![1]]));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        // A store that was cut short replaces nothing.
+        let cut = StoreCopy { store: 7, change: 2, bytes: Vec::new() };
+        for earlier in [EarlierCopies::One, EarlierCopies::None] {
+            let refused = super::write(&folder, &cut, 13, earlier).unwrap_err().to_string();
+            assert!(refused.contains("it has lost keys"), "{refused}");
+        }
+        assert_eq!(kept(7), [[12]]);
     }
 }

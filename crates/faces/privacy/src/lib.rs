@@ -83,4 +83,8 @@ impl Face for PrivacyFace {
     fn tick(self: &Arc<Self>, wall_us: u64) {
         self.eraser.tick(wall_us);
     }
+
+    fn close(&self) {
+        self.eraser.back_up_changed();
+    }
 }

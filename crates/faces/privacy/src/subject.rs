@@ -34,7 +34,8 @@ pub(crate) static SUBJECT_TAG: Segment<String> = Segment {
 #[derive(Serialize)]
 struct SubjectDocument<'a> {
     subject: &'a str,
-    /// `live`, `withdrawn`, `erased`, or `unknown`: it never had a key.
+    /// `live`, `withdrawn`, `erased`; without a key `unavailable` if something is sealed for it,
+    /// else `unknown`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     erases_at: Option<String>,
@@ -84,7 +85,9 @@ pub(crate) async fn get(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
         let in_logs = all.into_iter().map(|(name, log)| count(name, &log, &named, &mut work));
         in_logs.collect::<Result<Vec<_>, ReadError>>()
     });
-    let logs = counted.await??.into_iter().flatten().collect();
+    let logs: Vec<SubjectInLog> = counted.await??.into_iter().flatten().collect();
+    let has_lost_its_key = state == "unknown" && logs.iter().any(|log| log.sealed > 0);
+    let state = if has_lost_its_key { "unavailable" } else { state };
     let subject = &subject;
     Ok(Response::of(200, &SubjectDocument { subject, state, erases_at, until, logs }))
 }

@@ -82,8 +82,8 @@ impl Host {
             let root = root.display();
             tracing::warn!(
                 "the root of the keys of data subjects was made: without it everything sealed is \
-                 lost. Keep a second copy apart from the data: cp {root} SOMEWHERE-SAFE; and best \
-                 the root itself, too: --subject-key-root"
+                 lost. Keep a second copy apart from the data: cp {root} SOMEWHERE-SAFE. It is best \
+                 to keep the root itself on another device, too: --subject-key-root"
             );
         }
         Ok(())

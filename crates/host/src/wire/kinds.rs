@@ -73,7 +73,7 @@ crate::kinds! {
         "Read the matching events up to conflict.position, decide again, and append with the new after.",
         "append condition failed: the event at position 42 matches item 0 of failIfEventsMatch" r#""conflict":{"position":42,"clause":"failIfEventsMatch","item":0}"#;
     SUBJECT_ERASED 409 "subject-erased" "The data subject is erased" Retry::No,
-        "The data subject is erased, or about to be: nothing is sealed for it until the time in until. The request was not carried out; what an earlier attempt of it has stored is erased with the rest.",
+        "The data subject is erased, or about to be: nothing is sealed for it until the time in `until`; during a grace period there is no `until`, and the erasure can be cancelled. The request was not carried out; what an earlier attempt of it has stored is erased with the rest.",
         "Do not send it again: someone asked that it be forgotten. An erasure that waits can be cancelled.",
         "Wellspring-Subject is erased, or about to be: nothing is sealed for it" r#""field":"Wellspring-Subject","until":"2026-12-30T00:00:00Z""#;
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread,

@@ -208,7 +208,10 @@ fn an_erasure_reaches_everything_and_nobody_else() {
     let row = json!({"log": "main", "events": 3, "sealed": 2, "clear": 1, "first": 1, "last": 3});
     assert_eq!(found["logs"][0], row);
     let exported = done(&["subject", "export", "--url", &server.url(), ADA]);
-    assert_eq!((exported.lines().count(), exported.matches("Ada").count()), (6, 2), "{exported}");
+    let is_event = |line: &&str| line.starts_with("{\"log\":");
+    let exported_events = exported.lines().filter(is_event).count();
+    assert_eq!((exported_events, exported.matches("Ada").count()), (6, 2), "{exported}");
+    assert!(exported.contains("6 events have the tag student:8f14e45f"), "{exported}");
     // A projection reads what is sealed, and what stays.
     let name = json!({"projections": {"n": {"query": {"items": [{"tags": [ADA]}]},
         "reduce": {"last": "/name"}}, "s": {"query": {"items": []}, "reduce": {"sum": "/sum"}}}});
@@ -375,6 +378,32 @@ fn an_erasure_waits_its_grace_can_be_cancelled_and_survives_a_crash() {
 }
 
 #[test]
+fn an_erasure_that_another_has_overtaken_completes_with_it() {
+    let server = Server::start_with(QUIET);
+    let mut client = server.client();
+    let body = json!({"events": [{"type": "N", "data": "x", "personal": {ADA: 1, BOB: 2}}]});
+    client.post("/v1/append", &body).unwrap().expect(200);
+    let later = erase(&mut client, ADA, "&grace_s=86400");
+    let both = json!({"subjects": [ADA, BOB], "grace_s": 86_400});
+    let both = client.post("/v1/erasures", &both).unwrap().expect(202);
+    assert_eq!(erase(&mut client, ADA, "&grace_s=86401")["erasure"], later["erasure"]);
+    let now = erase(&mut client, ADA, "");
+    assert_eq!(now["state"], "complete");
+    assert_ne!(now["erasure"], later["erasure"]);
+    let path = |erasure: &Value| format!("/v1/erasures/{}", erasure["erasure"].as_str().unwrap());
+    let late = send(&mut client, &format!("{}/cancel", path(&later)), &[], "").problem(409);
+    assert_eq!(late["type"], "/problems/erasure-begun");
+    assert_eq!(client.get(&path(&later)).unwrap().expect(200)["state"], "complete");
+    // What one of several has not lost is given back.
+    assert_eq!(client.get(&path(&both)).unwrap().expect(200)["state"], "waiting");
+    send(&mut client, &format!("{}/cancel", path(&both)), &[], "").expect(200);
+    let all = events(&mut client, "main", "limit=9");
+    assert_eq!(all[0]["personal"], json!({ADA: null, BOB: 2}));
+    assert_eq!(all.iter().filter(|event| event["type"] == "SubjectErased").count(), 1);
+    assert_eq!(client.get("/v1/erasures").unwrap().expect(200)["erasures"], json!([]));
+}
+
+#[test]
 fn many_are_erased_whatever_a_crash_cuts_short() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Server::start_in(&dir.path().join("data"), QUIET);
@@ -450,6 +479,7 @@ fn a_retry_is_known_although_nothing_equal_is_stored() {
     for added in [50, 0] {
         let answer = send(&mut client, "/v1/import", &[NDJSON], &lines).expect(200);
         assert_eq!((&answer["added"], &answer["known"]), (&json!(added), &json!(50 - added)));
+        assert_eq!(answer["sealed"], 50);
     }
     // What was exported comes back sealed; what was erased stays so.
     let dir = tempfile::tempdir().unwrap();
@@ -475,8 +505,13 @@ fn a_retry_is_known_although_nothing_equal_is_stored() {
     for ids in [&[][..], &["--ids", "uuid5", "--again", "b"]] {
         let words =
             ["import", "--url", &server.url(), "--log", "resealed", "--subject-from", "student"];
-        done(&[&words[..], ids, &[shown(&file)]].concat());
+        let said = done(&[&words[..], ids, &[shown(&file)]].concat());
+        assert!(said.contains("; 1 sealed for a data subject"), "{said}");
     }
+    done(&["log", "create", "--url", &server.url(), "clear"]);
+    let words = ["import", "--url", &server.url(), "--log", "clear", "--subject-from", "nobody"];
+    let said = done(&[&words[..], &[shown(&file)]].concat());
+    assert!(said.contains("NOTHING was sealed"), "{said}");
     let sealed = events(&mut client, "resealed", "");
     let subjects: Vec<&Value> = sealed.iter().map(|event| &event["subject"]).collect();
     assert_eq!(subjects, [&json!(ADA), &Value::Null, &json!(ADA), &Value::Null]);
@@ -509,6 +544,7 @@ fn what_cannot_be_sealed_is_refused_by_name() {
             "events[0].personal",
         ),
         (json!({"type": "N", "data": 1, "subject": 7}), "events[0].subject"),
+        (json!({"type": "N", "data": 1, "subject": ""}), "events[0].subject"),
     ] {
         assert_eq!(refused_at(&mut client, event), field);
     }
@@ -589,6 +625,8 @@ fn an_erasure_is_not_complete_without_its_keys() {
     std::thread::sleep(Duration::from_millis(2_500));
     let mut client = server.client();
     assert_eq!(client.get(&path).unwrap().expect(200)["state"], "waiting");
+    let bob = client.get(&format!("/v1/subjects/{BOB}")).unwrap().expect(200);
+    assert_eq!((&bob["state"], &bob["logs"][0]["sealed"]), (&json!("unavailable"), &json!(1)));
     let told = client.call("DELETE", &format!("/v1/subjects/{BOB}?confirm={BOB}"), &[], b"");
     assert!(told.unwrap().problem(404)["detail"].as_str().unwrap().contains("another store"));
     drop(client);
@@ -601,6 +639,36 @@ fn an_erasure_is_not_complete_without_its_keys() {
         patience.pause("the erasure is carried out");
     }
     assert_eq!(events(&mut client, "main", "limit=1")[0]["personal"], json!({ADA: null, BOB: 2}));
+}
+
+#[test]
+fn a_stop_backs_keys_up_and_a_store_that_was_cut_short_replaces_no_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, copies) = (dir.path().join("data"), dir.path().join("copies"));
+    let flags = [QUIET, &["--subject-key-backup-to", shown(&copies)]].concat();
+    let mut server = Server::start_in(&data, &flags);
+    for subject in [ADA, BOB] {
+        let body = json!({"events": [{"type": "N", "data": "x", "subject": subject}]});
+        server.client().post("/v1/append", &body).unwrap().expect(200);
+    }
+    assert!(server.terminate().success());
+    let store = data.join("keys/store");
+    let whole = fs::read(&store).unwrap();
+    let newest = || {
+        let mut all: Vec<_> =
+            fs::read_dir(&copies).unwrap().map(|copy| copy.unwrap().path()).collect();
+        all.sort();
+        fs::read(all.last().unwrap()).unwrap()
+    };
+    assert_eq!(newest(), whole);
+    fs::write(&store, &whole[..whole.len() - 256]).unwrap();
+    let server = Server::start_in(&data, &flags);
+    let mut patience = Patience::new();
+    while !server.log().iter().any(|line| line.contains("it has lost keys")) {
+        patience.pause("the server compares the store with its backup");
+    }
+    let erasure = erase(&mut server.client(), ADA, "");
+    assert_eq!((&erasure["state"], newest()), (&json!("begun"), whole), "{erasure}");
 }
 
 #[test]
