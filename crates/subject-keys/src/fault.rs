@@ -57,14 +57,16 @@ impl fmt::Display for KeysFault {
         match self {
             KeysFault::RootMissing { source } => write!(
                 f,
-                "there are keys of data subjects and no root for them ({source}): put the root \
-                 back; without it everything that is sealed is lost"
+                "there are keys of data subjects and no root for them ({source}): correct where \
+                 it is looked for, or put the root back; everything sealed is lost only if no copy \
+                 of the root is left"
             ),
             KeysFault::Root(fault) => fault.fmt(f),
             KeysFault::GenerationMissing { generation } => write!(
                 f,
                 "keys of data subjects are wrapped under the root of generation {generation}, \
-                 which is not there: put it back; without it what they seal is lost"
+                 which is not there: put that root back or, if the root was rotated since, the \
+                 newest backup of the keys"
             ),
             KeysFault::WrongRoot { generation } => write!(
                 f,
@@ -117,7 +119,11 @@ impl fmt::Display for RootFault {
         match self {
             RootFault::Empty => f.write_str("is empty"),
             RootFault::Line(line) => {
-                write!(f, "is damaged in line {line}: use the second copy of it")
+                write!(
+                    f,
+                    "is damaged in line {line}: put its second copy back, or correct the command \
+                     that prints it"
+                )
             }
             RootFault::Order => f.write_str("must list its generations in order, each once"),
         }
