@@ -12,6 +12,13 @@ pub fn push(out: &mut String, bytes: &[u8]) {
     out.extend(bytes.iter().flat_map(|&byte| of_byte(byte)).map(char::from));
 }
 
+/// The digits of bytes.
+pub fn digits(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    push(&mut out, bytes);
+    out
+}
+
 /// Reads a key of 256 bits; `None`: it is not 64 digits.
 pub fn read_key(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
     // A sign would be taken for part of a number.

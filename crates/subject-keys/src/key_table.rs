@@ -87,6 +87,12 @@ pub enum KeyState {
 }
 
 impl KeyState {
+    /// Whether the key is gone for ever.
+    #[must_use]
+    pub fn is_erased(self) -> bool {
+        matches!(self, KeyState::Erased { .. })
+    }
+
     /// Why such a key opens nothing; `None`: it does.
     pub(crate) fn closed(self) -> Option<Closed> {
         match self {

@@ -267,7 +267,7 @@ impl SubjectKeys {
         let _store = self.store();
         self.write(|known| {
             if let Some(entry) = known.keys.get_mut(id)
-                && !matches!(entry.state, KeyState::Erased { .. })
+                && !entry.state.is_erased()
             {
                 entry.state = KeyState::Withdrawn { erases_at_us };
                 known.cache.remove(id);
@@ -279,7 +279,7 @@ impl SubjectKeys {
     #[cfg(test)]
     pub(crate) fn withdraw_subject(&self, subject: &str, erases_at_us: u64) -> Option<KeyId> {
         let id = self.read(|known| known.of_subject.get(subject).copied())?;
-        let is_erased = matches!(self.state(&id), Some(KeyState::Erased { .. }));
+        let is_erased = self.state(&id).is_some_and(KeyState::is_erased);
         self.withdraw(&id, erases_at_us);
         (!is_erased).then_some(id)
     }
@@ -321,7 +321,7 @@ impl SubjectKeys {
             known.unsaved.retain(|key| !ids.contains(&key.id));
             ids.iter().for_each(|id| drop(known.cache.remove(id)));
             let entries = ids.iter().filter_map(|id| Some((*id, known.keys.get(id)?)));
-            let left = entries.filter(|(_, entry)| !matches!(entry.state, KeyState::Erased { .. }));
+            let left = entries.filter(|(_, entry)| !entry.state.is_erased());
             left.map(|(id, entry)| (id, entry.slot)).collect()
         });
         if let Some((file, _)) = &mut store.open

@@ -157,9 +157,7 @@ impl Note {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(64);
-    hex::push(&mut digits, digest(&SHA256, bytes).as_ref());
-    digits
+    hex::digits(digest(&SHA256, bytes).as_ref())
 }
 
 /// Whether the event of a note is in the log as it was.

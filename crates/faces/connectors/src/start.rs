@@ -16,9 +16,7 @@ const ID_BYTES: usize = 6;
 /// # Errors
 /// The system provides no random bytes.
 pub(crate) fn draw_id() -> std::io::Result<String> {
-    let mut id = String::with_capacity(2 * ID_BYTES);
-    hex::push(&mut id, &random::bytes::<ID_BYTES>()?);
-    Ok(id)
+    Ok(hex::digits(&random::bytes::<ID_BYTES>()?))
 }
 
 /// Where a newly defined sink begins; a source has its place in its own log.

@@ -1,7 +1,7 @@
 //! Carries erasures out, in this order; a crash anywhere leaves the state before or after.
 //!
-//! 1. The keys are withdrawn: nothing seals or opens with them. Requests that already seal are
-//!    waited for, so that nothing is acknowledged that nobody can read.
+//! 1. The keys are withdrawn: nothing seals or opens with them. The eraser waits for the requests
+//!    that already seal with them, because no event may be acknowledged after its key is destroyed.
 //! 2. `ErasureBegun` is durable: from here on it always ends.
 //! 3. The slots of the keys are overwritten, and a backup of the keys replaces earlier ones.
 //! 4. `SubjectErased` goes into each log with events of the subject.
@@ -188,7 +188,7 @@ impl Eraser {
         let (keys, now_us) = (self.keys()?, self.host.wall_us());
         let requested = facts::ErasureOrder {
             subjects: erasure.subjects.clone(),
-            keys: erasure.keys.iter().map(digits).collect(),
+            keys: erasure.keys.iter().map(|key| hex::digits(&key.0)).collect(),
             erases_at_us: erasure.erases_at_us,
             by: erasure.by.clone(),
         };
@@ -261,7 +261,7 @@ impl Eraser {
     /// nothing back.
     fn is_superseded(&self, erasure: &Erasure) -> bool {
         let Some(keys) = &self.host.subject_keys else { return false };
-        let is_erased = |id| matches!(keys.state(id), Some(KeyState::Erased { .. }));
+        let is_erased = |id| keys.state(id).is_some_and(KeyState::is_erased);
         erasure.stage == ErasureStage::Waiting && erasure.keys.iter().all(is_erased)
     }
 
@@ -350,12 +350,6 @@ fn append(events: EncodedEvents, key: Option<String>) -> Append {
     // The events follow from the erasure alone, so the key says it all.
     let key = key.map(|key| RequestKey { key: name(key), digest: [0; 16] });
     Append { events, key, ..Append::default() }
-}
-
-fn digits(key: &KeyId) -> String {
-    let mut digits = String::with_capacity(64);
-    hex::push(&mut digits, &key.0);
-    digits
 }
 
 /// Waits until no request uses the keys of an erasure any more.

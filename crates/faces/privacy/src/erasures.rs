@@ -4,7 +4,7 @@ use crate::carry_out::{Cancellation, Eraser};
 use crate::erasure::{self, Erasure, ErasureStage};
 use crate::facts::ErasedInLog;
 use crate::problems::{ERASURE_BEGUN, SUBJECT_UNKNOWN};
-use crate::subject::{SUBJECT_TAG, time};
+use crate::subject::SUBJECT_TAG;
 use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::hex;
@@ -13,10 +13,12 @@ use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::random;
-use wellspring_host::wire::json::{Cursor, ReadResult, document, missing, once, rule, unknown};
+use wellspring_host::wire::json::{
+    Cursor, ReadResult, Rfc3339, document, missing, once, rule, unknown,
+};
 use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_subject_keys::KeyState;
+use wellspring_types::Position;
 
 /// Most subjects of one erasure.
 pub(crate) const MAX_SUBJECTS: usize = 10_000;
@@ -52,10 +54,10 @@ struct ErasureDocument<'a> {
     subjects: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
-    requested_at: String,
-    erases_at: String,
+    requested_at: Rfc3339,
+    erases_at: Rfc3339,
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed_at: Option<String>,
+    completed_at: Option<Rfc3339>,
     /// Ids of the keys that were destroyed; each commits to its key.
     keys: Vec<String>,
     logs: &'a [ErasedInLog],
@@ -69,20 +71,15 @@ struct ErasuresDocument<'a> {
 
 impl<'a> ErasureDocument<'a> {
     fn of(id: &'a str, erasure: &'a Erasure) -> ErasureDocument<'a> {
-        let digits = |key: &wellspring_subject_keys::KeyId| {
-            let mut digits = String::with_capacity(64);
-            hex::push(&mut digits, &key.0);
-            digits
-        };
         ErasureDocument {
             erasure: id,
             state: erasure.stage.word(),
             subjects: &erasure.subjects,
             by: erasure.by.as_deref(),
-            requested_at: time(erasure.requested_at_us),
-            erases_at: time(erasure.erases_at_us),
-            completed_at: erasure.completed_at_us.map(time),
-            keys: erasure.keys.iter().map(digits).collect(),
+            requested_at: Rfc3339(erasure.requested_at_us),
+            erases_at: Rfc3339(erasure.erases_at_us),
+            completed_at: erasure.completed_at_us.map(Rfc3339),
+            keys: erasure.keys.iter().map(|key| hex::digits(&key.0)).collect(),
             logs: &erasure.logs,
         }
     }
@@ -169,7 +166,7 @@ async fn erase(
         return accepted(eraser, id.clone()).await;
     }
     let is_erased =
-        |subject: &String| matches!(keys.state_of(subject), Some((_, KeyState::Erased { .. })));
+        |subject: &String| keys.state_of(subject).is_some_and(|(_, state)| state.is_erased());
     subjects.retain(|subject| !is_erased(subject));
     if subjects.is_empty() {
         let detail = "everything that was sealed for what the request names is erased already; GET \
@@ -177,8 +174,7 @@ async fn erase(
         return Err(problem::SUBJECT_ERASED.because(detail).field("subject"));
     }
     let id = random::bytes::<8>().map_err(|error| problem::IO.because(error.to_string()))?;
-    let mut digits = String::new();
-    hex::push(&mut digits, &id);
+    let digits = hex::digits(&id);
     let key_of = |subject: &String| keys.state_of(subject).map(|(id, _)| id);
     let erasure = Erasure {
         keys: subjects.iter().filter_map(key_of).collect(),
@@ -201,14 +197,18 @@ async fn accepted(eraser: Arc<Eraser>, id: String) -> Answer {
 
 /// The document of an erasure.
 async fn answer(eraser: Arc<Eraser>, id: String) -> Answer {
+    let (erasure, head) = find(&eraser, &id).await?;
+    Ok(Response::of(200, &ErasureDocument::of(&id, &erasure)).at(head))
+}
+
+/// The erasure of this id, and a position up to which the log was read.
+async fn find(eraser: &Eraser, id: &str) -> Result<(Erasure, Position), Box<Problem>> {
     let system = eraser.system()?;
     let head = system.head();
-    let named = id.clone();
+    let named = id.to_owned();
     let mut found = elsewhere(move || erasure::read(&system, Some(&named))).await??;
-    let Some(erasure) = found.remove(&id) else {
-        return Err(problem::NOT_FOUND.because(format!("there is no erasure {id}")));
-    };
-    Ok(Response::of(200, &ErasureDocument::of(&id, &erasure)).at(head))
+    let missing = || problem::NOT_FOUND.because(format!("there is no erasure {id}"));
+    Ok((found.remove(id).ok_or_else(missing)?, head))
 }
 
 /// `GET /v1/erasures/{erasure}`.
@@ -229,22 +229,11 @@ pub(crate) async fn cancel(eraser: Arc<Eraser>, request: Box<Request>) -> Answer
     let id = request.segment(&ERASURE)?;
     let (doing, named, effects) = (Arc::clone(&eraser), id.clone(), request.effects.clone());
     let cancelled = elsewhere(move || doing.cancel(&named, &effects)).await??;
-    let response = answer(Arc::clone(&eraser), id.clone()).await?;
-    match cancelled {
-        Cancellation::Done => Ok(response),
-        Cancellation::TooLate => {
-            let system = eraser.system()?;
-            let named = id.clone();
-            let found = elsewhere(move || erasure::read(&system, Some(&named))).await??;
-            match found.get(&id).map(|erasure| erasure.stage) {
-                Some(ErasureStage::Cancelled) => Ok(response),
-                stage => Err(too_late(&id, stage)),
-            }
-        }
+    let (erasure, head) = find(&eraser, &id).await?;
+    if cancelled == Cancellation::TooLate && erasure.stage != ErasureStage::Cancelled {
+        let state = erasure.stage.word();
+        let detail = format!("the erasure {id} is {state}; it cannot be cancelled");
+        return Err(ERASURE_BEGUN.because(detail));
     }
-}
-
-fn too_late(id: &str, stage: Option<ErasureStage>) -> Box<Problem> {
-    let state = stage.unwrap_or_default().word();
-    ERASURE_BEGUN.because(format!("the erasure {id} is {state}; it cannot be cancelled"))
+    Ok(Response::of(200, &ErasureDocument::of(&id, &erasure)).at(head))
 }

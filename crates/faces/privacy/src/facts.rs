@@ -1,6 +1,6 @@
-//! The facts about erasures: events of the log `system`, each with the tag `erasure:ID`, and one in
-//! each log that had sealed events of an erased subject, under the subject's tag, so that whoever
-//! follows the log learns of it in order.
+//! The facts about erasures. Events of the log `system` with the tag `erasure:ID` record the state
+//! of each erasure. A `SubjectErased` event in each log with events of the subject, under the
+//! subject's tag, tells the log's readers about the erasure in the order of the log.
 //!
 //! ```text
 //! ErasureRequested {"subjects":[…],"keys":[…],"erases_at_us","by"}    the keys that they have now

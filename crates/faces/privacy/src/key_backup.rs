@@ -31,8 +31,9 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let prefix = format!("subject-keys-{:016x}-", copy.store);
-    for older in copies(folder, &prefix)? {
-        let (had, has) = (fs::metadata(&older)?.len(), copy.bytes.len() as u64);
+    let mut older = copies(folder, &prefix)?;
+    for older in &older {
+        let (had, has) = (fs::metadata(older)?.len(), copy.bytes.len() as u64);
         if had > has {
             return Err(io::Error::other(format!(
                 "the store of keys has {has} bytes and its backup {} has {had}: it has lost keys. \
@@ -55,13 +56,12 @@ pub(crate) fn write(
     write().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);
     })?;
-    let mut copies = copies(folder, &prefix)?;
-    copies.retain(|copy| !copy.ends_with(&name));
+    older.retain(|copy| !copy.ends_with(&name));
     let keep = match earlier {
         EarlierCopies::One => 1,
         EarlierCopies::None => 0,
     };
-    for old in copies.iter().rev().skip(keep) {
+    for old in older.iter().rev().skip(keep) {
         fs::remove_file(old)?;
     }
     fs::File::open(folder)?.sync_all()

@@ -3,12 +3,12 @@
 use crate::carry_out::Eraser;
 use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::clock::push_rfc3339;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::subjects::SUBJECT_ERASED;
+use wellspring_host::wire::json::Rfc3339;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem;
 use wellspring_log::{Log, Order, ReadError, Work};
@@ -38,10 +38,10 @@ struct SubjectDocument<'a> {
     /// else `unknown`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    erases_at: Option<String>,
+    erases_at: Option<Rfc3339>,
     /// Until when nothing is stored about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
+    until: Option<Rfc3339>,
     logs: Vec<SubjectInLog>,
 }
 
@@ -58,13 +58,6 @@ struct SubjectInLog {
     last: Position,
 }
 
-/// A time as answers have it.
-pub(crate) fn time(us: u64) -> String {
-    let mut text = Vec::with_capacity(27);
-    push_rfc3339(&mut text, us);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 /// `GET /v1/subjects/{subject}`.
 pub(crate) async fn get(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
     let subject = request.segment(&SUBJECT_TAG)?;
@@ -72,10 +65,10 @@ pub(crate) async fn get(eraser: Arc<Eraser>, request: Box<Request>) -> Answer {
         None => ("unknown", None, None),
         Some((_, KeyState::Live)) => ("live", None, None),
         Some((_, KeyState::Withdrawn { erases_at_us })) => {
-            ("withdrawn", Some(time(erases_at_us)), None)
+            ("withdrawn", Some(Rfc3339(erases_at_us)), None)
         }
         Some((_, KeyState::Erased { fence_until_us })) => {
-            ("erased", None, Some(time(fence_until_us)))
+            ("erased", None, Some(Rfc3339(fence_until_us)))
         }
     };
     let all = eraser.host.node.all().into_iter().filter(|(name, _)| name != SYSTEM_LOG);

@@ -230,7 +230,8 @@ impl Principal {
         of_all.map(Grant::everywhere).into_iter().chain(of_logs).collect()
     }
 
-    /// Whether the caller sees personal data on a log, once it is opened: whoever may write there.
+    /// Whether the server opens the personal data of a log for the caller: it does so for the role
+    /// writer and above.
     pub fn sees_personal(&self, log: Option<&str>) -> bool {
         self.role_on(log) >= Some(Role::Writer)
     }

@@ -94,8 +94,7 @@ impl ToLeader {
         let now_us = self.clock.wall_us();
         let signature = self.cluster.peers.signature(("POST", &target), None, now_us);
         let incarnation = self.incarnation.to_string();
-        let mut digest = String::new();
-        hex::push(&mut digest, &piece.key.digest);
+        let digest = hex::digits(&piece.key.digest);
         let headers = [
             ("Content-Type", "application/octet-stream"),
             (node_auth::HEADER, &*signature),

@@ -5,7 +5,7 @@ mod config;
 
 pub use config::SubjectConfig;
 
-use crate::clock::push_rfc3339;
+use crate::wire::json::{Rfc3339, to_json};
 use crate::wire::problem::{self, Problem};
 use wellspring_subject_keys::SealRefusal;
 
@@ -37,9 +37,7 @@ pub fn refusal(refusal: &SealRefusal, field: &str) -> Box<Problem> {
             let problem = problem::SUBJECT_ERASED.because(detail).field(field);
             match until_us {
                 Some(until_us) => {
-                    let mut until = b"\"".to_vec();
-                    push_rfc3339(&mut until, *until_us);
-                    until.push(b'"');
+                    let until = to_json(&Rfc3339(*until_us));
                     problem.with("until", String::from_utf8_lossy(&until).into_owned())
                 }
                 None => problem,

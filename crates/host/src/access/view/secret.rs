@@ -77,9 +77,7 @@ impl fmt::Debug for SecretDigest {
 
 impl Serialize for SecretDigest {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut hex = String::with_capacity(64);
-        hex::push(&mut hex, &self.0);
-        to.serialize_str(&hex)
+        to.serialize_str(&hex::digits(&self.0))
     }
 }
 
