@@ -4,10 +4,8 @@ use crate::confirmation;
 use crate::exit::{Code, Failure};
 use crate::server::Server;
 use crate::subject::{ask, print};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use wellspring_log::storage::replace_private_file;
 
 /// What `wellspring keys` takes.
 #[derive(Debug, clap::Args)]
@@ -57,22 +55,12 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
         }
         KeysCommand::Backup { file } => {
             let store = ask(&mut client, "GET", "/v1/subject-keys/store")?;
-            write(file, &store.body).map_err(|error| {
+            let temporary = file.with_added_extension("tmp");
+            replace_private_file(file, &temporary, &store.body).map_err(|error| {
                 Failure::new(Code::Io, format!("writing {}: {error}", file.display()))
             })?;
             eprintln!("Wrote the keys to {}; the root is not in it.", file.display());
             Ok(())
         }
     }
-}
-
-/// Writes a whole file for its owner alone, durably.
-fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = file.as_os_str().to_owned();
-    temporary.push(".tmp");
-    let _ = fs::remove_file(&temporary);
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    out.write_all(bytes)?;
-    out.sync_all()?;
-    fs::rename(&temporary, file)
 }

@@ -22,7 +22,6 @@ pub mod figures;
 pub mod foreign_files;
 pub mod generations;
 pub mod hangup;
-pub mod hex;
 pub mod hostname;
 pub mod http;
 pub mod identity;

@@ -6,9 +6,10 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use wellspring_log::storage::{remove_if_there, replace_private_file};
+use wellspring_types::hex;
 use zeroize::Zeroizing;
 
 /// Bytes of a wrapped key of 32.
@@ -41,11 +42,15 @@ impl RootSource {
     pub(crate) fn load(&self) -> Result<Option<KeyRoots>, KeysFault> {
         let reading = KeysFault::io("reading the root of subject keys");
         let text = match self {
-            RootSource::File(path) => match fs::read_to_string(path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(reading(error)),
-            },
+            RootSource::File(path) => {
+                // A crash in a rotation may have left a root there that is to be destroyed.
+                remove_if_there(&temporary(&resolved(path))).map_err(&reading)?;
+                match fs::read_to_string(path) {
+                    Ok(text) => text,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    Err(error) => return Err(reading(error)),
+                }
+            }
             RootSource::Command(command) => {
                 let output = Command::new("/bin/sh").arg("-c").arg(command).output();
                 let output = output.map_err(&reading)?;
@@ -64,19 +69,9 @@ impl RootSource {
     /// to be destroyed.
     pub(crate) fn save(&self, roots: &KeyRoots) -> io::Result<()> {
         let RootSource::File(path) = self else { return Err(io::ErrorKind::Unsupported.into()) };
-        // Through a link, to the device that it leads to.
-        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let path = &resolved(path);
         let old = fs::OpenOptions::new().write(true).open(path).ok();
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        let _ = fs::remove_file(&temporary);
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(roots.text().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        replace_private_file(path, &temporary(path), roots.text().as_bytes())?;
         if let Some(mut old) = old {
             let length = old.metadata()?.len() as usize;
             old.write_all(&vec![b'\n'; length])?;
@@ -84,6 +79,16 @@ impl RootSource {
         }
         Ok(())
     }
+}
+
+/// The file itself, through a link, on the device that it leads to.
+fn resolved(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What replaces a file of roots.
+fn temporary(path: &Path) -> PathBuf {
+    path.with_added_extension("tmp")
 }
 
 /// One or more roots, oldest first. The newest wraps what is written.
@@ -208,23 +213,19 @@ impl KeyRoots {
 fn line_of(root: &Root) -> Zeroizing<String> {
     let mut line = Zeroizing::new(String::with_capacity(128));
     let _ = write!(line, "{WORD} {} ", root.generation);
-    for byte in root.key.iter() {
-        let _ = write!(line, "{byte:02x}");
-    }
+    hex::push(&mut line, &*root.key);
     line
 }
 
 fn parse_line(line: &str) -> Option<Root> {
     let mut words = line.split_ascii_whitespace();
-    let (word, generation, hex, check) =
+    let (word, generation, digits, check) =
         (words.next()?, words.next()?, words.next()?, words.next());
-    if word != WORD || words.next().is_some() || hex.len() != 64 {
+    if word != WORD || words.next().is_some() {
         return None;
     }
     let mut key = Zeroizing::new([0; 32]);
-    for (byte, digits) in key.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
+    hex::read_into(digits, &mut *key)?;
     let root = Root { generation: generation.parse().ok().filter(|n| *n > 0)?, key };
     let expected = crc32c::crc32c(line_of(&root).as_bytes());
     (u32::from_str_radix(check?, 16).ok()? == expected).then_some(root)

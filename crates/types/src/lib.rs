@@ -7,6 +7,7 @@
 
 pub mod condition;
 pub mod event;
+pub mod hex;
 pub mod history;
 pub mod limits;
 pub mod moment;

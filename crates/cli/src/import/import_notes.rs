@@ -15,7 +15,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Client, Request};
-use wellspring_host::hex;
+use wellspring_types::hex;
 
 /// Folder of the notes.
 const IMPORTS: &str = "imports";

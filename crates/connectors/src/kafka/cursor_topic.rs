@@ -11,7 +11,7 @@ use wellspring_kafka::{
     TopicDescription,
 };
 use wellspring_log::Clock;
-use wellspring_types::HistoryId;
+use wellspring_types::{HistoryId, hex};
 
 /// Header of a cursor's record that names the history of the log. Earlier versions refuse a
 /// document with a further field, and pass over headers.
@@ -65,11 +65,6 @@ impl CursorDocument {
         let CursorDocument { generation, position, anchor, topic_id, .. } = self;
         KeptCursor { cursor: Cursor { generation, history, position, anchor }, topic_id }
     }
-}
-
-/// A topic's id in hexadecimal digits.
-pub(super) fn hex(id: [u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(id))
 }
 
 /// One sink's cursor in the topic.
@@ -161,7 +156,7 @@ impl CursorTopic {
             generation: cursor.generation,
             position: cursor.position,
             anchor: cursor.anchor,
-            topic_id: hex(topic_id),
+            topic_id: hex::digits(&topic_id),
             log: self.log_name.clone(),
             sink: self.sink_name.clone(),
         };

@@ -1,7 +1,7 @@
 //! Kafka as a destination of a sink.
 
 use super::batch::{Batch, Oversize, RecordFormat};
-use super::cursor_topic::{CursorTopic, KeptCursor, describe_new, hex};
+use super::cursor_topic::{CursorTopic, KeptCursor, describe_new};
 use super::warnings::KafkaWarnings;
 use crate::control::Control;
 use crate::cursor::Cursor;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_kafka::{Cluster, Creation, FaultKind, NewTopic, Producer, TopicDescription};
 use wellspring_log::{Clock, RecordView};
-use wellspring_types::{HistoryId, Position};
+use wellspring_types::{HistoryId, Position, hex};
 
 /// Maximum number of events in a batch, and of their bytes in the log.
 const BATCH_EVENTS: usize = 10_000;
@@ -179,7 +179,7 @@ impl KafkaDestination {
             return Err(Fault::stop(StopCode::AnotherHistory, detail));
         }
         // A cursor of an earlier generation is irrelevant: a start position has been set since.
-        if cursor.generation == self.generation && kept.topic_id != hex(topic_id) {
+        if cursor.generation == self.generation && kept.topic_id != hex::digits(&topic_id) {
             return Err(recreated(&self.topic));
         }
         Ok(cursor)

@@ -2,10 +2,9 @@
 
 use crate::fault::{Fault, StopCode};
 use ring::digest;
-use std::fmt::Write as _;
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
-use wellspring_types::{EventId, Query};
+use wellspring_types::{EventId, Query, hex};
 
 /// Type of the event that advances a source's cursor, in the log it appends to.
 pub const SOURCE_ADVANCED: &str = "SourceAdvanced";
@@ -41,10 +40,7 @@ impl Origin {
         topic: &str,
         topic_id: [u8; 16],
     ) -> Result<Origin, Fault> {
-        let topic_id = topic_id.iter().fold(String::with_capacity(32), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
+        let topic_id = hex::digits(&topic_id);
         let origin = Origin {
             source: source.to_owned(),
             generation,

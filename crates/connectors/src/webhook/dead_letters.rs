@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::digest;
 use tokio::sync::oneshot;
 use wellspring_log::{Append, AppendError, EncodedEvents, Log, RequestKey, SERVER_KEYS};
-use wellspring_types::{DataKind, EventRef, limits};
+use wellspring_types::{DataKind, EventRef, hex, limits};
 
 /// Type of the events that it appends.
 const EVENT_TYPE: &str = "WebhookDeadLettered";
@@ -106,10 +106,8 @@ impl Letter<'_> {
         let mut events = EncodedEvents::new();
         events.push(&event).map_err(|invalid| fault(&AppendError::Invalid(invalid)))?;
         let digest = digest::digest(&digest::SHA256, self.message.id.as_bytes());
-        let mut key = format!("{SERVER_KEYS}webhook-dead-letter-");
-        for byte in digest.as_ref() {
-            key.push_str(&format!("{byte:02x}"));
-        }
+        let digits = hex::digits(digest.as_ref());
+        let key = format!("{SERVER_KEYS}webhook-dead-letter-{digits}");
         let mut half = [0; 16];
         half.copy_from_slice(&digest.as_ref()[..16]);
         let key = Some(RequestKey { key, digest: half });

@@ -5,8 +5,9 @@ use crate::view::{ConnectorKind, StartPoint};
 use serde_json::Value;
 use wellspring_connectors::sink::StartAt;
 use wellspring_host::http::Host;
-use wellspring_host::{hex, random};
+use wellspring_host::random;
 use wellspring_log::Work;
+use wellspring_types::hex;
 
 /// Bytes of an id.
 const ID_BYTES: usize = 6;

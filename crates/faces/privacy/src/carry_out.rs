@@ -17,7 +17,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wellspring_host::hex;
 use wellspring_host::http::Host;
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::effects::Effects;
@@ -26,7 +25,7 @@ use wellspring_log::{
     Append, AppendError, EncodedEvents, Log, Order, ReadError, RequestKey, SERVER_KEYS,
 };
 use wellspring_subject_keys::{KeyId, KeyState, KeysFault, SubjectKeys};
-use wellspring_types::Query;
+use wellspring_types::{Query, hex};
 
 /// How long requests that seal for a subject are waited for at a time.
 const DRAIN: Duration = Duration::from_secs(2);

@@ -2,10 +2,9 @@
 
 use crate::facts::{self, ErasedInLog, ErasureOrder, ErasureResult};
 use std::collections::BTreeMap;
-use wellspring_host::hex;
 use wellspring_log::{Log, Order, ReadError, RecordView};
 use wellspring_subject_keys::KeyId;
-use wellspring_types::Query;
+use wellspring_types::{Query, hex};
 
 /// An erasure of one or more data subjects.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,6 @@ use crate::problems::{ERASURE_BEGUN, SUBJECT_UNKNOWN};
 use crate::subject::SUBJECT_TAG;
 use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::hex;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
@@ -18,7 +17,7 @@ use wellspring_host::wire::json::{
 };
 use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_types::Position;
+use wellspring_types::{Position, hex};
 
 /// Most subjects of one erasure.
 pub(crate) const MAX_SUBJECTS: usize = 10_000;

@@ -3,9 +3,10 @@
 //! bring erased subjects back: two are kept, and after an erasure one.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use wellspring_log::storage::replace_private_file;
 use wellspring_subject_keys::StoreCopy;
 
 const SUFFIX: &str = ".wsk";
@@ -42,20 +43,10 @@ pub(crate) fn write(
             )));
         }
     }
-    // One name: what a crash or a full disk has left is written again.
+    // One name: what a crash has left is written again.
     let temporary = folder.join(format!("{prefix}.tmp"));
-    let _ = fs::remove_file(&temporary);
     let name = format!("{prefix}{now_us:020}{SUFFIX}");
-    let write = || {
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(&copy.bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, folder.join(&name))
-    };
-    write().inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })?;
+    replace_private_file(&folder.join(&name), &temporary, &copy.bytes)?;
     older.retain(|copy| !copy.ends_with(&name));
     let keep = match earlier {
         EarlierCopies::One => 1,

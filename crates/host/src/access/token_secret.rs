@@ -7,14 +7,15 @@
 //! ```
 
 use crate::kept_file::FileCheck;
-use crate::{hex, random};
+use crate::random;
 use ring::hmac;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use wellspring_log::storage::DeviceReader;
+use wellspring_log::storage::{DeviceReader, replace_private_file};
+use wellspring_types::hex;
 use zeroize::Zeroizing;
 
 /// The file, in the data folder.
@@ -177,8 +178,13 @@ fn read(data: &Path) -> io::Result<Vec<Secret>> {
         |error| if error.kind() == io::ErrorKind::InvalidData { malformed() } else { error },
     )?;
     let lines = text.strip_suffix('\n').ok_or_else(malformed)?;
-    let secrets: Option<Vec<Secret>> = lines.split('\n').map(hex::read_key).collect();
+    let secrets: Option<Vec<Secret>> = lines.split('\n').map(read_secret).collect();
     secrets.filter(|secrets| secrets.len() <= 2).ok_or_else(malformed)
+}
+
+fn read_secret(digits: &str) -> Option<Secret> {
+    let mut secret = Zeroizing::new([0; 32]);
+    hex::read_into(digits, &mut *secret).map(|()| secret)
 }
 
 fn text_of(secrets: &[Secret]) -> Zeroizing<String> {
@@ -193,18 +199,7 @@ fn text_of(secrets: &[Secret]) -> Zeroizing<String> {
 /// Replaces the file atomically and durably: after a crash that reverted it, tokens signed with the
 /// new secret would be refused.
 fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
-    let text = text_of(secrets);
-    let new = data.join(NEW_FILE);
-    // A leftover of a crash, with any mode.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path(data))?;
-    File::open(data)?.sync_all()
+    replace_private_file(&path(data), &data.join(NEW_FILE), text_of(secrets).as_bytes())
 }
 
 impl Secrets {
@@ -219,6 +214,7 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn it_is_drawn_once_and_for_the_owner_only() {

@@ -6,14 +6,15 @@
 //! 64 hexadecimal digits, a line
 //! ```
 
+use crate::random;
 use crate::setup::SetupError;
-use crate::{hex, random};
 use ring::{aead, hkdf, hmac};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use wellspring_types::hex;
 use zeroize::Zeroizing;
 
 /// Longest file accepted, in bytes.
@@ -92,7 +93,9 @@ impl ClusterKey {
         let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
         let digits = text.strip_suffix('\n').unwrap_or(&text);
-        hex::read_key(digits).map(ClusterKey::of).ok_or_else(|| malformed(path).into())
+        let mut key = Zeroizing::new([0; 32]);
+        let read = hex::read_into(digits, &mut *key);
+        read.map(|()| ClusterKey::of(key)).ok_or_else(|| malformed(path).into())
     }
 
     /// Generates a key into a new file, durably and readable by the owner only.

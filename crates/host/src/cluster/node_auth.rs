@@ -10,10 +10,10 @@
 //! `https://` between nodes.
 
 use super::ClusterKey;
-use crate::hex;
 use ring::hmac;
 use std::fmt;
 use std::net::IpAddr;
+use wellspring_types::hex;
 
 /// Its name in lower case.
 pub const HEADER: &str = "wellspring-node";
@@ -178,7 +178,7 @@ fn read(value: &[u8]) -> Option<Signed<'_>> {
         "-" => None,
         address => Some(address.parse::<IpAddr>().ok()?.to_canonical()),
     };
-    let mac = *hex::read_key(mac)?;
+    let mac: [u8; 32] = hex::read(mac)?;
     parts.next().is_none().then_some(Signed { said, node, at_ms, client, mac })
 }
 

@@ -19,7 +19,7 @@ use crate::wire::problem::{self, Problem};
 use sha2::{Digest, Sha256};
 use wellspring_log::SERVER_KEYS;
 use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, limits};
+use wellspring_types::{Invalid, hex, limits};
 
 /// Prefix of digested names on an open server.
 const DIGESTED: &str = "sha256:";
@@ -116,10 +116,7 @@ pub fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + '
         holder @ Holder::Subject(_) => format!("{HELD}{}:", digest_of(holder, "")),
     };
     move |chunk| {
-        let mut name = format!("{holder}import#");
-        for byte in chunk {
-            name.push_str(&format!("{byte:02x}"));
-        }
+        let name = format!("{holder}import#{}", hex::digits(chunk));
         assert!(name.len() <= limits::MAX_REQUEST_KEY_BYTES, "{name}");
         name
     }
@@ -141,7 +138,7 @@ fn stored_name(holder: Holder<'_>, key: String, key_use: KeyUse) -> String {
 
 fn digest_of(holder: Holder<'_>, key: &str) -> String {
     let digest = Sha256::new().chain_update(holder.to_string()).chain_update([0]).chain_update(key);
-    digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::digits(&digest.finalize()[..16])
 }
 
 /// Tells a retry from another request with the same key.

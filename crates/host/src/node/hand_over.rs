@@ -5,7 +5,6 @@ use super::entry::Entry;
 use super::members::Members;
 use super::shared::leader_of;
 use crate::cluster::{Cluster, node_auth};
-use crate::hex;
 use crate::names::SYSTEM_LOG;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -15,7 +14,7 @@ use wellspring_client::endpoint::Endpoint;
 use wellspring_client::{Answer, Client, ClientError, Request};
 use wellspring_log::batcher::{HandOver, HandOverOutcome, HandedPiece};
 use wellspring_log::{Clock, Log, RequestKey};
-use wellspring_types::Position;
+use wellspring_types::{Position, hex};
 
 /// The header with the key of a piece.
 pub const PIECE: &str = "wellspring-piece";

@@ -34,6 +34,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 pub use wellspring_format::BatchId;
 use wellspring_format::record::{read_u32, read_u64};
+use wellspring_types::hex;
 
 /// Size of an entry's header.
 pub const ENTRY_HEADER_BYTES: usize = 64;
@@ -60,7 +61,7 @@ pub struct ClusterId(pub [u8; 16]);
 
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::digits(&self.0))
     }
 }
 

@@ -4,6 +4,7 @@
 mod device;
 mod disk;
 mod held_folder;
+mod private_file;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 pub(crate) mod small_file;
@@ -11,6 +12,7 @@ pub(crate) mod small_file;
 pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
 pub use held_folder::HeldFolder;
+pub use private_file::{remove_if_there, replace_private_file};
 
 use std::fmt::Debug;
 use std::io;

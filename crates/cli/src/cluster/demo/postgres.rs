@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use wellspring_types::hex;
 
 /// The user that PostgreSQL runs as if the demo runs as root: it refuses root.
 const USER: &str = "postgres";
@@ -157,7 +158,7 @@ fn password() -> Result<String, Failure> {
     let mut bits = [0; 16];
     let drawn = SystemRandom::new().fill(&mut bits);
     drawn.map_err(|_| Failure::new(Code::Io, "the system gives no random bits"))?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::digits(&bits))
 }
 
 fn succeeded(what: &str, output: io::Result<Output>) -> Result<Output, Failure> {

@@ -6,6 +6,7 @@
 //! content its key with another digest, and other content nothing.
 
 use sha2::{Digest as _, Sha256};
+use wellspring_types::hex;
 
 /// Half a SHA-256: enough to rule out collisions.
 pub(super) type Digest = [u8; 16];
@@ -100,12 +101,11 @@ impl Chain {
 
     /// As text, which the client returns with the next part of the same content.
     pub(super) fn token(&self) -> String {
-        let hex = |digest: &Digest| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
         format!(
             "{:x}.{}.{}",
             self.events,
-            hex(&self.content),
-            self.second.as_ref().map(hex).unwrap_or_default()
+            hex::digits(&self.content),
+            self.second.as_ref().map(|digest| hex::digits(digest)).unwrap_or_default()
         )
     }
 
@@ -115,14 +115,10 @@ impl Chain {
         let plain = text.bytes().all(|byte| byte == b'.' || byte.is_ascii_hexdigit());
         let mut parts = text.split('.').filter(|_| plain);
         let events = u64::from_str_radix(parts.next()?, 16).ok().filter(|&n| n < 1 << 62)?;
-        let digest = |hex: &str| {
-            let number = u128::from_str_radix(hex, 16).ok()?;
-            (hex.len() == 32).then(|| number.to_be_bytes())
-        };
-        let content = digest(parts.next()?)?;
+        let content = hex::read(parts.next()?)?;
         let second = match parts.next()? {
             "" => None,
-            hex => Some(digest(hex)?),
+            digits => Some(hex::read(digits)?),
         };
         parts.next().is_none().then_some(Chain { events, content, second })
     }

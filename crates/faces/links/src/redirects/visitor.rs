@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_host::cluster::ClusterKey;
 use wellspring_host::kept_file::{FileCheck, KeptFile};
-use wellspring_host::{hex, random};
+use wellspring_host::random;
 use wellspring_log::storage::DeviceReader;
+use wellspring_types::hex;
 
 /// Length of a UTC day, µs.
 const DAY_US: u64 = 86_400_000_000;
@@ -248,8 +249,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A line: the day as a number, and the secret in hexadecimal digits.
 fn read(bytes: &[u8]) -> Option<VisitorKey> {
     let (day, digits) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.split_once(' ')?;
-    let secret = hex::read_key(digits)?;
-    Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: *secret })
+    Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: hex::read(digits)? })
 }
 
 /// The content of the file.
@@ -373,7 +373,7 @@ mod tests {
         let mut bytes = vec![7; 32];
         bytes.extend_from_slice(&[203, 0, 113, 9]);
         let hash = Sha256::digest(&bytes);
-        let expected: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = hex::digits(&hash[..8]);
         assert_eq!(key.name(address("203.0.113.9")), expected.as_bytes());
         assert_ne!(key.name(address("203.0.113.8")), expected.as_bytes());
         assert_ne!(key.name(address("2001:db8::1")), key.name(address("2001:db8::2")));

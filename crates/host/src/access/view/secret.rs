@@ -1,8 +1,8 @@
 //! What is stored of secrets: hashes, which are themselves never shown.
 
-use crate::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
+use wellspring_types::hex;
 
 /// Maximum length of a [`PasswordHash`], in bytes.
 const MAX_HASH_BYTES: usize = 512;
