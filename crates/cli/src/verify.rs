@@ -126,7 +126,9 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
     let read = loop {
         let had_segments = has_segments(&dir);
         let read = read_once();
-        if read.is_ok() || had_segments || is_gone(&folder) || tries == MADE_TRIES {
+        // A folder without files is being removed, or a server begins anew what it began there.
+        let is_removed = folder.require_named().is_err();
+        if read.is_ok() || had_segments || is_removed || tries == MADE_TRIES {
             break read;
         }
         tries += 1;
