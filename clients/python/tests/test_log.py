@@ -108,6 +108,20 @@ class Logs(unittest.TestCase):
         self.assertEqual(caught.exception.type, "log-not-found")
         self.assertTrue(caught.exception.request_id)
 
+    def test_personal_data_are_sealed_and_shown_until_they_are_erased(self) -> None:
+        log, ada, eve = fresh_log(), f"student:{uuid.uuid4().hex}", f"student:{uuid.uuid4().hex}"
+        log.append([NewEvent("Enrolled", {"name": "Ada"}, subject=ada)])
+        log.append([NewEvent("Paired", {"room": 7}, personal={ada: "Ada", eve: ["Eve"]})])
+        enrolled, paired = log.read()
+        self.assertEqual((enrolled.data, enrolled.subject), ({"name": "Ada"}, ada))
+        self.assertEqual((paired.data, paired.personal), ({"room": 7}, {ada: "Ada", eve: ["Eve"]}))
+        self.assertEqual((paired.subject, paired.withheld, paired.erased), (None, False, ()))
+        erasure = f"{URL}/v1/subjects/{ada}?confirm={ada}"
+        urllib.request.urlopen(urllib.request.Request(erasure, method="DELETE")).close()
+        enrolled, paired = log.read(limit=2)
+        self.assertEqual((enrolled.data, enrolled.erased, paired.erased), (None, (ada,), (ada,)))
+        self.assertEqual(paired.personal, {ada: None, eve: ["Eve"]})
+
     def test_a_failed_condition_names_the_event_in_the_way(self) -> None:
         log = fresh_log()
         name = matching(["Claimed"], ["name:ada"])

@@ -14,9 +14,13 @@ export interface NewEvent {
   tags?: Iterable<string>;
   id?: string | undefined;
   metadata?: Record<string, string> | undefined;
+  /** The data subject, a tag, for which all data are sealed, so that they can be erased. */
+  subject?: string | undefined;
+  /** A value for each of several data subjects, sealed beside data that stay clear. */
+  personal?: Record<string, Json> | undefined;
 }
 
-const MEMBERS = ["type", "data", "tags", "id", "metadata"];
+const MEMBERS = ["type", "data", "tags", "id", "metadata", "subject", "personal"];
 
 /** The event as the server takes it; a TypeError says what is none, at which path. */
 export function eventJson(event: NewEvent, path: string): Record<string, unknown> {
@@ -29,13 +33,15 @@ export function eventJson(event: NewEvent, path: string): Record<string, unknown
       `${path}.${unknown} is not a member of an event; its members are ${MEMBERS.join(", ")}`,
     );
   }
-  const { type, data, id, metadata } = event;
+  const { type, data, id, metadata, subject, personal } = event;
   return {
     type,
     tags: texts(event.tags ?? [], `${path}.tags`),
     ...(isBytes(data) ? { data_base64: toBase64(data) } : { data: data ?? null }),
     ...(id === undefined ? {} : { id }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(subject === undefined ? {} : { subject }),
+    ...(personal === undefined ? {} : { personal }),
   };
 }
 
@@ -50,6 +56,16 @@ export class Event {
     readonly id: string | undefined,
     readonly metadata: Record<string, string>,
     readonly history: string | undefined,
+    /** The data subject of all data; these are null if they were not opened. */
+    readonly subject: string | undefined = undefined,
+    /** The value of each data subject; null if it was not opened. */
+    readonly personal: Record<string, Json> = {},
+    /** Whether personal data are not shown: to this caller, or because an erasure is due. */
+    readonly withheld: boolean = false,
+    /** The data subjects that are erased: their data are gone. */
+    readonly erased: readonly string[] = [],
+    /** The data subjects whose keys the server lacks, which does not mean that they are erased. */
+    readonly unavailable: readonly string[] = [],
   ) {}
 
   /** The place right after this event: save it once the event is processed. */
@@ -71,6 +87,11 @@ export class Event {
       found.id ?? undefined,
       found.metadata ?? {},
       history,
+      found.subject ?? undefined,
+      found.personal ?? {},
+      found.withheld ?? false,
+      found.erased ?? [],
+      found.unavailable ?? [],
     );
   }
 }

@@ -110,6 +110,23 @@ test("a log is created, described and dropped", async () => {
   });
 });
 
+test("personal data are sealed and shown until they are erased", async () => {
+  const log = await freshLog();
+  const [ada, eve] = [`student:${randomUUID()}`, `student:${randomUUID()}`];
+  await log.append([{ type: "Enrolled", data: { name: "Ada" }, subject: ada }]);
+  const personal = { [ada]: "Ada", [eve]: ["Eve"] };
+  await log.append([{ type: "Paired", data: { room: 7 }, personal }]);
+  let [enrolled, paired] = await collect(log.read());
+  assert.deepEqual([enrolled!.data, enrolled!.subject], [{ name: "Ada" }, ada]);
+  assert.deepEqual([paired!.data, paired!.personal], [{ room: 7 }, personal]);
+  assert.deepEqual([paired!.subject, paired!.withheld, paired!.erased], [undefined, false, []]);
+  const erasure = `${URL_OF_SERVER}/v1/subjects/${ada}?confirm=${ada}`;
+  assert.equal((await fetch(erasure, { method: "DELETE" })).status, 202);
+  [enrolled, paired] = await collect(log.read(undefined, { limit: 2 }));
+  assert.deepEqual([enrolled!.data, enrolled!.erased, paired!.erased], [null, [ada], [ada]]);
+  assert.deepEqual(paired!.personal, { [ada]: null, [eve]: ["Eve"] });
+});
+
 test("a failed condition names the event in the way", async () => {
   const log = await freshLog();
   const name = matching(["Claimed"], ["name:ada"]);

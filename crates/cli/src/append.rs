@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, Read};
 use wellspring_client::{Answer, Request};
+use wellspring_host::subjects::SUBJECT_NAME;
 use wellspring_types::{DataKind, Event, limits};
 
 /// What `wellspring append` takes.
@@ -37,6 +38,9 @@ pub struct AppendArgs {
     /// Metadata; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     metadata: Vec<String>,
+    /// Seal the payload for this data subject, a tag, so that it can be erased
+    #[arg(long, value_name = "TAG")]
+    subject: Option<String>,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -61,7 +65,8 @@ struct ConditionArgs {
 /// Appends and prints the position.
 pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
     let body = body(args)?;
-    let headers = [("Content-Type", "application/json")];
+    let mut headers = vec![("Content-Type", "application/json")];
+    headers.extend(args.subject.iter().map(|subject| (SUBJECT_NAME, subject.as_str())));
     let path = args.target.path("append");
     let request = Request { method: "POST", path: &path, headers: &headers, body: Some(&body) };
     let answer = args.target.client()?.call(&request)?;
@@ -176,6 +181,7 @@ mod tests {
     use clap::Parser;
     use std::sync::{Arc, Mutex};
     use wellspring_client::test_server::{Reply, TestServer};
+    use wellspring_host::subjects::SUBJECT_HEADER;
 
     #[derive(Parser)]
     struct Line {
@@ -193,21 +199,25 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&seen);
         let server = TestServer::start(move |request, _| {
-            kept.lock().unwrap().push(String::from_utf8(request.body.clone()).unwrap());
+            let subject = request.header(SUBJECT_HEADER).to_owned();
+            let body = String::from_utf8(request.body.clone()).unwrap();
+            kept.lock().unwrap().push((body, subject));
             Reply::json(200, r#"{"first":5,"last":5,"head":5,"replayed":false}"#)
         });
         append(&server, &["--tag", "a:1", "--data", "{\"n\": 1.0}", "--metadata", "k=v=w"])
             .unwrap();
         append(&server, &["--data", "-1", "--fail-if-tag", "a:1", "--after", "4"]).unwrap();
+        append(&server, &["--subject", "student:8f14e45f"]).unwrap();
         let seen = seen.lock().unwrap();
         assert_eq!(
-            seen[0],
+            seen[0].0,
             r#"{"events":[{"type":"T","tags":["a:1"],"data":{"n": 1.0},"metadata":{"k":"v=w"}}]}"#
         );
         assert_eq!(
-            seen[1],
+            seen[1].0,
             r#"{"events":[{"type":"T","tags":[],"data":-1}],"condition":{"after":4,"failIfEventsMatch":{"items":[{"tags":["a:1"],"types":[]}]}}}"#
         );
+        assert_eq!((&*seen[1].1, &*seen[2].1), ("", "student:8f14e45f"));
     }
 
     #[test]

@@ -26,6 +26,7 @@ Examples:
   wellspring subject show student:8f14e45f
   wellspring subject export student:8f14e45f >ada.ndjson
   wellspring subject erase student:8f14e45f --grace-s 86400     can be cancelled for a day
+  xargs wellspring subject erase --yes <ids.txt
   wellspring subject erasure 4f1c09d2a87b4e6f                   its state; complete: the proof
   wellspring subject cancel 4f1c09d2a87b4e6f")]
 pub struct SubjectArgs {
@@ -47,10 +48,11 @@ enum SubjectCommand {
         /// The data subject
         subject: String,
     },
-    /// Erase everything that is sealed for it, permanently
+    /// Erase everything that is sealed for one or more, permanently
     Erase {
-        /// The data subject
-        subject: String,
+        /// The data subjects
+        #[arg(required = true)]
+        subjects: Vec<String>,
         /// How long the erasure can be cancelled, in seconds; nothing shows the data meanwhile
         #[arg(long, default_value = "0", value_name = "SECONDS")]
         grace_s: u64,
@@ -104,8 +106,8 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<(), Failure> {
     match &args.what {
         SubjectCommand::Show { subject } => show(&mut client, subject),
         SubjectCommand::Export { subject } => export(&mut client, subject),
-        SubjectCommand::Erase { subject, grace_s, yes } => {
-            erase(&mut client, subject, *grace_s, *yes)
+        SubjectCommand::Erase { subjects, grace_s, yes } => {
+            erase(&mut client, subjects, *grace_s, *yes)
         }
         SubjectCommand::Erasure { erasure } => {
             let id = erasure.as_deref().map(|id| format!("/{}", percent_encode(id)));
@@ -178,33 +180,42 @@ fn export(client: &mut Client, subject: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn erase(client: &mut Client, subject: &str, grace_s: u64, yes: bool) -> Result<(), Failure> {
+fn erase(client: &mut Client, subjects: &[String], grace_s: u64, yes: bool) -> Result<(), Failure> {
+    let what = match subjects {
+        [subject] => subject.clone(),
+        _ => counted(subjects.len() as u64, "data subject", "data subjects"),
+    };
     if !yes {
-        let found = find(client, subject)?;
-        let sealed = found.logs.iter().map(|log| log.sealed).sum();
-        let clear: u64 = found.logs.iter().map(|log| log.clear).sum();
+        let (mut sealed, mut clear) = (0, 0);
+        for subject in subjects {
+            let logs = find(client, subject)?.logs;
+            sealed += logs.iter().map(|log| log.sealed).sum::<u64>();
+            clear += logs.iter().map(|log| log.clear).sum::<u64>();
+        }
         let stays = match clear {
             0 => String::new(),
             _ => format!(
-                " {} its tag but no sealed data, and will remain.",
+                " {} such a tag but no sealed data, and will remain.",
                 counted(clear, "event has", "events have")
             ),
         };
         let sealed = counted(sealed, "event", "events");
-        let what = format!(
-            "This permanently erases the data that {sealed} hold for {subject}, in copies and backups too.{stays}"
+        let warning = format!(
+            "This permanently erases the data that {sealed} hold for {what}, in copies and backups too.{stays}"
         );
-        confirmation::ask_for(&what, subject)?;
+        confirmation::ask_for(&warning, &what)?;
     }
-    let name = percent_encode(subject);
-    let path = format!("/v1/subjects/{name}?confirm={name}&grace_s={grace_s}");
-    let Erasure { erasure, state, erases_at } = read(&ask(client, "DELETE", &path)?.body)?;
+    let body = serde_json::json!({ "subjects": subjects, "grace_s": grace_s }).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let (path, body) = ("/v1/erasures", Some(body.as_bytes()));
+    let answer = client.call(&Request { method: "POST", path, headers: &headers, body })?;
+    let Erasure { erasure, state, erases_at } = read(&accepted(answer)?.body)?;
     match state.as_str() {
-        "complete" => eprintln!("Erased {subject} (erasure {erasure})."),
+        "complete" => eprintln!("Erased {what} (erasure {erasure})."),
         "waiting" => eprintln!(
-            "{subject} will be erased at {erases_at}; to cancel before then: wellspring subject cancel {erasure}"
+            "{what} will be erased at {erases_at}; to cancel before then: wellspring subject cancel {erasure}"
         ),
-        _ => eprintln!("The erasure {erasure} of {subject} has begun; the server goes on with it."),
+        _ => eprintln!("The erasure {erasure} of {what} has begun; the server goes on with it."),
     }
     Ok(())
 }
@@ -216,7 +227,10 @@ pub(crate) fn print(answer: &Answer) -> Result<(), Failure> {
 
 /// The answer to a request without a body.
 pub(crate) fn ask(client: &mut Client, method: &str, path: &str) -> Result<Answer, Failure> {
-    let answer = client.call(&Request { method, path, headers: &[], body: None })?;
+    accepted(client.call(&Request { method, path, headers: &[], body: None })?)
+}
+
+fn accepted(answer: Answer) -> Result<Answer, Failure> {
     if (200..300).contains(&answer.head.status) {
         return Ok(answer);
     }

@@ -111,9 +111,20 @@ pub enum Closed {
     /// Its subject is about to be erased; the erasure may be cancelled.
     Withdrawn,
     /// Its key is not here, which says nothing about an erasure: put a backup of the keys in place.
+    /// Or it was changed, and its key does not open it.
     Unavailable,
-    /// It was changed: its key does not open it.
-    Damaged,
+}
+
+impl Closed {
+    /// The member that tells of it wherever events are served.
+    #[must_use]
+    pub fn member(self) -> &'static str {
+        match self {
+            Closed::Erased => "erased",
+            Closed::Withdrawn => "withheld",
+            Closed::Unavailable => "unavailable",
+        }
+    }
 }
 
 impl KeyTable {

@@ -16,6 +16,7 @@ use crate::store::KeyStore;
 use crate::subject_names::{SubjectNames, check_subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wellspring_format::sealed_parts::{KeyId, SealedPart};
 use wellspring_log::storage::Storage;
@@ -30,6 +31,7 @@ pub struct SubjectKeys {
     names: SubjectNames,
     store: Mutex<OpenStore>,
     known: RwLock<KeyTable>,
+    unavailable_parts: AtomicU64,
 }
 
 #[derive(Default)]
@@ -69,6 +71,9 @@ pub struct KeysStatus {
     pub erased: u64,
     /// The number of the last change of the store.
     pub change: u64,
+    /// How often a sealed part could not be opened since the start: its key is not here, or it was
+    /// changed.
+    pub unavailable_parts: u64,
     /// Generations of the roots that are there, and how many keys each wraps.
     pub generations: BTreeMap<u16, u64>,
 }
@@ -107,7 +112,8 @@ impl SubjectKeys {
             }
         }
         let store = Mutex::new(OpenStore { open });
-        Ok(SubjectKeys { opener, source, names, store, known: RwLock::new(known) })
+        let (known, unavailable_parts) = (RwLock::new(known), AtomicU64::new(0));
+        Ok(SubjectKeys { opener, source, names, store, known, unavailable_parts })
     }
 
     fn store(&self) -> MutexGuard<'_, OpenStore> {
@@ -135,7 +141,7 @@ impl SubjectKeys {
             Some(Err(id)) => {
                 return self.load(&id).map_err(|closed| match closed {
                     Closed::Erased | Closed::Withdrawn => SealRefusal::Erased { until_us: None },
-                    Closed::Unavailable | Closed::Damaged => {
+                    Closed::Unavailable => {
                         SealRefusal::Unavailable("it cannot be read from the store".to_owned())
                     }
                 });
@@ -230,12 +236,30 @@ impl SubjectKeys {
         subject: &str,
         event_type: &str,
     ) -> Result<Vec<u8>, Closed> {
+        self.opened(part, subject, event_type).inspect_err(|closed| {
+            if *closed == Closed::Unavailable {
+                self.unavailable_parts.fetch_add(1, Relaxed);
+            }
+        })
+    }
+
+    fn opened(
+        &self,
+        part: &SealedPart<'_>,
+        subject: &str,
+        event_type: &str,
+    ) -> Result<Vec<u8>, Closed> {
         let found = self.read(|known| {
             let entry = known.keys.get(&part.key).ok_or(Closed::Unavailable)?;
             entry.state.closed().map_or_else(|| Ok(known.cache.get(&part.key).cloned()), Err)
         })?;
         let key = found.map_or_else(|| self.load(&part.key), Ok)?;
-        key.open(part, subject, event_type).ok_or(Closed::Damaged)
+        key.open(part, subject, event_type).ok_or(Closed::Unavailable)
+    }
+
+    /// How often a sealed part could not be opened since the start.
+    pub fn unavailable_parts(&self) -> u64 {
+        self.unavailable_parts.load(Relaxed)
     }
 
     /// The state of a subject's newest key, and its id; `None` if it has none that is durable.
@@ -410,7 +434,8 @@ impl SubjectKeys {
     /// [`KeysFault`].
     pub fn status(&self) -> Result<KeysStatus, KeysFault> {
         let store = self.store();
-        let mut status = KeysStatus::default();
+        let unavailable_parts = self.unavailable_parts();
+        let mut status = KeysStatus { unavailable_parts, ..KeysStatus::default() };
         if let Some((file, roots)) = &store.open {
             status.change = file.change;
             status.generations = roots.generations().map(|generation| (generation, 0)).collect();
@@ -418,6 +443,8 @@ impl SubjectKeys {
         let entries: Vec<KeyEntry> = self.read(|known| known.keys.values().cloned().collect());
         for entry in entries {
             match entry.state {
+                // Drawn for a request that was refused, or is not answered yet.
+                _ if entry.slot.is_none() => {}
                 KeyState::Live => status.live += 1,
                 KeyState::Withdrawn { .. } => status.withdrawn += 1,
                 KeyState::Erased { .. } => status.erased += 1,

@@ -33,6 +33,7 @@ fn is_identifying(value: &str) -> bool {
         !user.is_empty() && host.contains('.') && !host.starts_with('.') && !host.ends_with('.')
     });
     let is_separator = |c: char| matches!(c, ' ' | '-' | '.' | '(' | ')' | '/');
+    // Not one that begins with 00: numbers that are filled with zeros are good ids, and look alike.
     let number = value.strip_prefix('+').unwrap_or_default();
     let digits = number.chars().filter(char::is_ascii_digit).count();
     let is_number = number.chars().all(|c| c.is_ascii_digit() || is_separator(c));

@@ -24,6 +24,10 @@ class NewEvent:
     tags: Iterable[str] = ()
     id: str | None = None
     metadata: Mapping[str, str] | None = None
+    subject: str | None = None
+    """The data subject, a tag, for which all data are sealed, so that they can be erased."""
+    personal: Mapping[str, Json] | None = None
+    """A value for each of several data subjects, sealed beside data that stay clear."""
 
     def to_json(self) -> dict[str, Any]:
         """The event as the server takes it."""
@@ -36,6 +40,10 @@ class NewEvent:
             sent["id"] = str(self.id)
         if self.metadata is not None:
             sent["metadata"] = dict(self.metadata)
+        if self.subject is not None:
+            sent["subject"] = self.subject
+        if self.personal is not None:
+            sent["personal"] = dict(self.personal)
         return sent
 
 
@@ -51,6 +59,16 @@ class Event:
     id: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     history: str | None = None
+    subject: str | None = None
+    """The data subject of all data; these are None if they were not opened."""
+    personal: dict[str, Json] = field(default_factory=dict)
+    """The value of each data subject; None if it was not opened."""
+    withheld: bool = False
+    """Whether personal data are not shown: to this caller, or because an erasure is due."""
+    erased: tuple[str, ...] = ()
+    """The data subjects that are erased: their data are gone."""
+    unavailable: tuple[str, ...] = ()
+    """The data subjects whose keys the server lacks, which does not mean that they are erased."""
 
     @property
     def cursor(self) -> Cursor:
@@ -75,6 +93,11 @@ class Event:
             id=found.get("id"),
             metadata=dict(found.get("metadata") or {}),
             history=history,
+            subject=found.get("subject"),
+            personal=dict(found.get("personal") or {}),
+            withheld=bool(found.get("withheld")),
+            erased=tuple(found.get("erased") or ()),
+            unavailable=tuple(found.get("unavailable") or ()),
         )
 
 

@@ -103,8 +103,17 @@ impl EarlierImports {
                 "{file}: this content is already in log {}, imported with other options (its event at position \
                  {} was recorded at {}). Other options make other events, so all of it would be added a second \
                  time.\n  then: {}\n  now:  {}\nNothing was added. To add only what is new, use the earlier \
-                 options; to add it all again, use --again LABEL",
-                self.target.log, note.position, note.recorded_at, note.options, self.options,
+                 options; to add it all again, use --again LABEL{}",
+                self.target.log,
+                note.position,
+                note.recorded_at,
+                note.options,
+                self.options,
+                if self.options.contains("--subject-from") {
+                    ". Neither seals what is stored clear: import into a new log, and delete this one"
+                } else {
+                    ""
+                },
             ),
         ))
     }

@@ -14,11 +14,31 @@ pub(crate) struct ImportedEvent {
     pub(crate) recorded_at: Option<String>,
     /// Its members about data subjects, as the input has them: each behind a comma.
     pub(crate) subjects: String,
+    /// What they say.
+    pub(crate) personal: PersonalData,
+}
+
+/// What an input says about the personal data of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PersonalData {
+    /// Nothing.
+    None,
+    /// It names data subjects, whose data is to be sealed.
+    Named,
+    /// It was erased.
+    Erased,
+    /// The export lacks it.
+    Missing,
 }
 
 impl From<Event> for ImportedEvent {
     fn from(event: Event) -> ImportedEvent {
-        ImportedEvent { event, recorded_at: None, subjects: String::new() }
+        ImportedEvent {
+            event,
+            recorded_at: None,
+            subjects: String::new(),
+            personal: PersonalData::None,
+        }
     }
 }
 
@@ -33,6 +53,19 @@ impl ImportedEvent {
             event.metadata.push((RECORDED_AT.to_owned(), time.clone()));
         }
         event
+    }
+
+    /// Whether the server seals it, if it takes tags with this key for data subjects.
+    pub(crate) fn is_sealed(&self, tag_key: Option<&str>) -> bool {
+        let is_subject = |key: &str, tag: &String| {
+            tag.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
+        };
+        let named = |key| self.event.tags.iter().filter(|tag| is_subject(key, tag)).count() == 1;
+        match self.personal {
+            PersonalData::Named => true,
+            PersonalData::None => tag_key.is_some_and(named),
+            PersonalData::Erased | PersonalData::Missing => false,
+        }
     }
 
     /// Appends the line of it that `POST …/import` takes, without a line end.

@@ -124,6 +124,9 @@ pub struct ImportArgs {
     #[arg(long)]
     skip_invalid: bool,
     /// Check the file and print the first event; send nothing
+    ///
+    /// What only the server knows is not checked: ids that are used, data subjects that are erased
+    /// or look like a person's address or number, and what the log holds already.
     #[arg(long)]
     dry_run: bool,
     /// Import the same content again as new events, once per label

@@ -1,6 +1,6 @@
 //! Events in the format of the API, which `export` writes, too.
 
-use crate::import::imported_event::ImportedEvent;
+use crate::import::imported_event::{ImportedEvent, PersonalData};
 use crate::wire::{Fault, Fields, base64_bytes, fold_tags, string, string_map, strings};
 use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339};
 use wellspring_types::{DataKind, Event, EventId};
@@ -17,6 +17,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     let mut metadata = Vec::new();
     let mut recorded_at = None;
     let mut subjects = String::new();
+    let mut personal = PersonalData::None;
     for (name, raw) in Fields::parse(text)?.0 {
         match &*name {
             "type" => event_type = Some(string("type", raw)?),
@@ -35,6 +36,13 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
             // The server reads them.
             "subject" | "personal" | "erased" | "withheld" | "unavailable" => {
                 subjects.push_str(&format!(",\"{name}\":{}", raw.get()));
+                let says = match &*name {
+                    "subject" | "personal" if matches!(raw.get(), "null" | "{}") => continue,
+                    "subject" | "personal" => PersonalData::Named,
+                    "erased" => PersonalData::Erased,
+                    _ => PersonalData::Missing,
+                };
+                personal = personal.max(says);
             }
             "position" | "history" => {}
             "recorded_at" => {
@@ -54,7 +62,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault
     let event = Event { event_type, tags, data, kind, id, metadata };
     event.as_ref().check()?;
     *folded += repeated;
-    Ok(ImportedEvent { event, recorded_at, subjects })
+    Ok(ImportedEvent { event, recorded_at, subjects, personal })
 }
 
 /// A text that must be a moment; otherwise the times of all later events would be lost with it.

@@ -5,6 +5,7 @@ use crate::import::catalogue;
 use crate::import::event_ids::EventIds;
 use crate::import::import_notes::EarlierImports;
 use crate::import::import_progress::TransferStatus;
+use crate::import::imported_event::PersonalData;
 use crate::import::parts::{InvalidInput, Part, PartOutcome, Parts, Skip};
 use crate::import::rows::Rows;
 use crate::import::send::{PartReply, Refusal, Sender, Terms, bad_line};
@@ -320,17 +321,23 @@ fn summary(tally: &Tally, subject_from: Option<&str>, seconds: f64) -> String {
     if let Some(position) = tally.position {
         text.push_str(&format!("; last position {position}"));
     }
-    if let (0, Some(key)) = (tally.sealed, subject_from) {
-        text.push_str(&format!(
-            "; NOTHING was sealed, so all of it is stored clear: no event has exactly one tag {key}:…"
-        ));
-    } else if tally.sealed > 0 || subject_from.is_some() {
-        text.push_str(&format!("; {} sealed for a data subject", grouped(tally.sealed)));
-    }
+    text.push_str(&sealed_in_words(tally.sealed, events, subject_from));
     if tally.skipped > 0 {
         text.push_str("; import skipped lines, once corrected, from a file of their own");
     }
     text
+}
+
+/// How many of some events are sealed, unless nobody expects any.
+fn sealed_in_words(sealed: u64, events: u64, subject_from: Option<&str>) -> String {
+    match (sealed, subject_from) {
+        (0, None) => String::new(),
+        (0, _) if events == 0 => String::new(),
+        (0, Some(key)) => format!(
+            "; NOTHING is sealed, so all of it is stored clear: no event has exactly one tag {key}:…"
+        ),
+        (sealed, _) => format!("; {} sealed for a data subject", grouped(sealed)),
+    }
 }
 
 fn dry_run(
@@ -340,6 +347,8 @@ fn dry_run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let (mut events, mut skipped) = (0u64, 0u64);
+    let (mut sealed, mut missing) = (0u64, 0u64);
+    let tag_key = args.subject_from.as_deref();
     loop {
         match rows.next() {
             Ok(None) => break,
@@ -355,6 +364,8 @@ fn dry_run(
                     let _ = out.write_all(&first).and_then(|()| out.flush());
                 }
                 events += 1;
+                sealed += u64::from(event.is_sealed(tag_key));
+                missing += u64::from(event.personal == PersonalData::Missing);
             }
             Ok(Some((line, Err(fault)))) if args.skip_invalid => {
                 skipped += 1;
@@ -372,11 +383,19 @@ fn dry_run(
         }
     }
     eprintln!(
-        "Dry run: {}, {}, {}{}",
+        "Dry run: {}, {}, {}{}{}",
         counted(events, "event", "events"),
         counted(rows.folded(), "repeated tag", "repeated tags"),
         counted(skipped, "invalid line", "invalid lines"),
+        sealed_in_words(sealed, events, tag_key),
         if events > 0 { "; the first event is above" } else { "" }
     );
+    if missing > 0 {
+        let lack = counted(missing, "event is", "events are");
+        eprintln!(
+            "An import refuses what an export lacks: {lack} marked withheld or unavailable. Export \
+             again, with a role that sees personal data, from a server that has its keys"
+        );
+    }
     Ok(())
 }

@@ -227,7 +227,7 @@ impl Sender {
                 );
                 Failure::new(problem.code(InputKind::Data), message)
             }
-            ("event-id-reused", Some(line)) => {
+            ("event-id-reused" | "subject-erased", Some(line)) => {
                 let message = format!(
                     "{file}, line {}: {}. Nothing from that line on was added. Skip such lines with \
                      --skip-invalid",
@@ -235,6 +235,13 @@ impl Sender {
                     problem.detail_of_line(),
                 );
                 Failure::new(problem.code(InputKind::Data), message)
+            }
+            // What is missing is not in the line.
+            (_, Some(line))
+                if matches!(problem.field.as_deref(), Some("withheld" | "unavailable")) =>
+            {
+                let detail = problem.detail_of_line();
+                Failure::data(format!("{file}, line {}: {detail}", grouped(part.number(line))))
             }
             (_, Some(_)) if let Some(fault) = self.time_fault(problem, part) => {
                 Failure::data(format!(

@@ -39,9 +39,8 @@ struct DisclosedParts<'a> {
     /// The subject of all of its data.
     subject: Option<&'a str>,
     personal: Vec<(&'a str, Option<Vec<u8>>)>,
-    is_withheld: bool,
-    erased: Vec<&'a str>,
-    unavailable: Vec<&'a str>,
+    /// Those that are not opened, and why.
+    closed: Vec<(Closed, &'a str)>,
 }
 
 impl Disclosure {
@@ -72,27 +71,12 @@ impl Disclosure {
         let mut parts = Box::<DisclosedParts<'a>>::default();
         for part in event.sealed_parts() {
             let subject = event.tags().nth(part.tag.into()).unwrap_or_default();
+            // Withheld, as what waits for its erasure is.
             let opened = match &self.keys {
-                None => {
-                    parts.is_withheld = true;
-                    None
-                }
-                Some(keys) => match keys.open_part(&part, subject, event.event_type()) {
-                    Ok(plain) => Some(plain),
-                    Err(Closed::Withdrawn) => {
-                        parts.is_withheld = true;
-                        None
-                    }
-                    Err(Closed::Erased) => {
-                        parts.erased.push(subject);
-                        None
-                    }
-                    Err(Closed::Unavailable | Closed::Damaged) => {
-                        parts.unavailable.push(subject);
-                        None
-                    }
-                },
+                None => Err(Closed::Withdrawn),
+                Some(keys) => keys.open_part(&part, subject, event.event_type()),
             };
+            let opened = opened.map_err(|closed| parts.closed.push((closed, subject))).ok();
             match part.kind {
                 PartKind::Personal => parts.personal.push((subject, opened)),
                 PartKind::Json | PartKind::Binary => {
@@ -130,14 +114,19 @@ impl Disclosed<'_> {
         if !parts.personal.is_empty() {
             out.push(b'}');
         }
-        if parts.is_withheld {
-            out.extend_from_slice(b",\"withheld\":true");
-        }
-        let lists: [(&[u8], _); 2] =
-            [(b",\"erased\":", &parts.erased), (b",\"unavailable\":", &parts.unavailable)];
-        for (name, subjects) in lists.into_iter().filter(|(_, subjects)| !subjects.is_empty()) {
-            out.extend_from_slice(name);
-            push_list(out, subjects, |out, subject| push_string(out, subject));
+        for closed in [Closed::Withdrawn, Closed::Erased, Closed::Unavailable] {
+            let is_so = |part: &&(Closed, _)| part.0 == closed;
+            let subjects: Vec<&str> =
+                parts.closed.iter().filter(is_so).map(|part| part.1).collect();
+            if subjects.is_empty() {
+                continue;
+            }
+            out.extend_from_slice(format!(",\"{}\":", closed.member()).as_bytes());
+            match closed {
+                // To whom it may not be shown, that is all that is said.
+                Closed::Withdrawn => out.extend_from_slice(b"true"),
+                _ => push_list(out, &subjects, |out, subject| push_string(out, subject)),
+            }
         }
     }
 }

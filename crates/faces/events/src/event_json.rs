@@ -281,9 +281,15 @@ impl<'a> EventReader<'a> {
                     subjects.is_erased = true;
                     value.raw().map(drop)
                 }
-                "withheld" | "unavailable" if style == Style::Import => {
-                    rule(at, "says that personal data is missing: export with a key that sees it")
-                }
+                "withheld" if style == Style::Import => rule(
+                    at,
+                    "says that personal data is missing: export again with a role that sees it",
+                ),
+                "unavailable" if style == Style::Import => rule(
+                    at,
+                    "says that personal data is missing: put the keys of its server back and \
+                     export again",
+                ),
                 "position" | "history" if style == Style::Import => value.raw().map(drop),
                 "recorded_at" if style == Style::Import => {
                     let (time, us) = EventReader::read_time(self.times, value)?;

@@ -55,8 +55,8 @@ pub struct EventSealer<'b> {
     repetition: Repetition<'b>,
     /// Events that it has sealed.
     pub(crate) sealed: u64,
-    /// Why the last event could not be sealed.
-    refused: Option<SealRefusal>,
+    /// Why the last event could not be sealed, and for which subject.
+    refused: Option<(SealRefusal, String)>,
 }
 
 /// What an event says about subjects, while it is parsed.
@@ -133,8 +133,11 @@ impl<'b> EventSealer<'b> {
     /// The problem of an event that was not read.
     pub(crate) fn problem(&mut self, fault: &Fault, worded: Box<Problem>) -> Box<Problem> {
         match self.refused.take() {
-            Some(refused) if fault.field.ends_with(SUBJECT_NAME) => refusal(&refused, SUBJECT_NAME),
-            Some(refused) => refusal(&refused, &fault.field),
+            Some((refused, subject)) => {
+                let is_of_request = fault.field.ends_with(SUBJECT_NAME);
+                let field = if is_of_request { SUBJECT_NAME } else { &fault.field };
+                refusal(&refused, field, &subject)
+            }
             None => worded,
         }
     }
@@ -151,7 +154,7 @@ impl<'b> EventSealer<'b> {
     pub(crate) fn take_held(&mut self) -> Result<SealedWith, Box<Problem>> {
         let Some(sealer) = self.sealer.take() else { return Ok(SealedWith::default()) };
         let held = sealer.into_held();
-        held.map_err(|refused| refusal(&refused, "a data subject of the request"))
+        held.map_err(|refused| refusal(&refused, "a data subject of the request", ""))
     }
 
     /// Lets go of the keys, before a wait for the client.
@@ -203,7 +206,7 @@ impl<'b> EventSealer<'b> {
                 None => SUBJECT_NAME.to_owned(),
             };
             let kind = FaultKind::Rule(refused.to_string());
-            self.refused = Some(refused);
+            self.refused = Some((refused, parts[part].2.to_owned()));
             Fault::of(&field, at, kind)
         };
         // Before it is told of as one of the tags, which the client may not have sent.

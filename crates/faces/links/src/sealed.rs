@@ -9,6 +9,7 @@ use crate::view::event::{LINK_TAG, sealed_at};
 use crate::view::{Code, Details, Lookup, SealedTarget, TargetVerdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_format::sealed_parts::PartKind;
 use wellspring_host::http::subjects::persist_keys;
@@ -22,9 +23,9 @@ use wellspring_types::Position;
 
 /// What is sealed of a link.
 #[derive(Serialize, Deserialize)]
-struct TargetDocument {
-    url: String,
-    tags: Vec<String>,
+struct TargetDocument<'a> {
+    url: Cow<'a, str>,
+    tags: Cow<'a, [String]>,
 }
 
 /// Seals the links of a request for the data subject that it names, if it names one. Until it is
@@ -42,7 +43,7 @@ impl LinkSealer {
     pub(super) fn new(host: &Host, subject: Option<&str>) -> Result<LinkSealer, Box<Problem>> {
         let mut sealer = host.sealer();
         if let Some(subject) = subject {
-            sealer.begin(subject).map_err(|refused| refusal(&refused, SUBJECT_NAME))?;
+            sealer.begin(subject).map_err(|refused| refusal(&refused, SUBJECT_NAME, subject))?;
         }
         Ok(LinkSealer { sealer, subject: subject.map(str::to_owned) })
     }
@@ -60,12 +61,13 @@ impl LinkSealer {
         tags: &[String],
     ) -> Result<Option<SealedTarget>, Box<Problem>> {
         let Some(subject) = &self.subject else { return Ok(None) };
-        let document = to_json(&TargetDocument { url: url.to_owned(), tags: tags.to_vec() });
+        let document = to_json(&TargetDocument { url: url.into(), tags: tags.into() });
         let (kind, plaintext) = (PartKind::Personal, &document[..]);
         // The first tag is the code's.
         let part = PlainPart { tag: 1, subject, kind, plaintext };
         let sealed = self.sealer.seal(event_type, NonceSalt::Random, &[part]);
-        let parts = sealed.map_err(|(_, refused)| refusal(&refused, SUBJECT_NAME))?.to_vec();
+        let refused = |(_, refused): (_, _)| refusal(&refused, SUBJECT_NAME, subject);
+        let parts = sealed.map_err(refused)?.to_vec();
         Ok(Some(SealedTarget { subject: subject.clone(), parts }))
     }
 
@@ -99,13 +101,10 @@ impl DisclosedLink {
 
     /// The member that tells what became of what is sealed.
     pub(super) fn member(&self) -> Option<(String, Value)> {
-        let name = match self.closed {
-            None => return Some(("subject".to_owned(), self.subject.as_deref()?.into())),
-            Some(Closed::Withdrawn) => "withheld",
-            Some(Closed::Erased) => "erased",
-            Some(Closed::Unavailable | Closed::Damaged) => "unavailable",
-        };
-        Some((name.to_owned(), true.into()))
+        match self.closed {
+            None => Some(("subject".to_owned(), self.subject.as_deref()?.into())),
+            Some(closed) => Some((closed.member().to_owned(), true.into())),
+        }
     }
 }
 
@@ -137,7 +136,8 @@ impl LinkOpener {
             match self.open(details.code, position)? {
                 Ok((named, TargetDocument { url, tags })) => {
                     details.verdict = self.targets.verdict_of(&url);
-                    (details.url, details.tags, subject) = (url, tags, Some(named));
+                    (details.url, details.tags) = (url.into_owned(), tags.into_owned());
+                    subject = Some(named);
                 }
                 Err(why) => closed = Some(why),
             }
@@ -150,19 +150,19 @@ impl LinkOpener {
         &self,
         code: Code,
         position: Position,
-    ) -> Result<Result<(String, TargetDocument), Closed>, ReadError> {
+    ) -> Result<Result<(String, TargetDocument<'static>), Closed>, ReadError> {
         // Withheld, as what waits for its erasure is.
         let Some(keys) = &self.keys else { return Ok(Err(Closed::Withdrawn)) };
         let open = |event: &RecordView<'_>| {
             let link = format!("{LINK_TAG}{code}");
             if event.position() != position || event.tags().all(|tag| tag != link) {
-                return Err(Closed::Damaged);
+                return Err(Closed::Unavailable);
             }
             // An export made after the erasure lacks it.
             let part = event.sealed_parts().next().ok_or(Closed::Erased)?;
             let subject = event.tags().nth(part.tag.into()).unwrap_or_default();
             let plain = keys.open_part(&part, subject, event.event_type())?;
-            let target = serde_json::from_slice(&plain).map_err(|_| Closed::Damaged)?;
+            let target = serde_json::from_slice(&plain).map_err(|_| Closed::Unavailable)?;
             Ok((subject.to_owned(), target))
         };
         Ok(self.log.snapshot().at(position, open)?.unwrap_or(Err(Closed::Unavailable)))

@@ -47,6 +47,8 @@ pub(crate) struct Eraser {
     /// The change of the keys that has a backup, and when that was looked at.
     backed_up: AtomicU64,
     looked_us: AtomicU64,
+    /// Why the last backup of the keys failed.
+    backup_failure: Mutex<Option<String>>,
 }
 
 /// Why an erasure could not go on. It is tried again.
@@ -150,6 +152,7 @@ impl Eraser {
             changing: Mutex::default(),
             backed_up: AtomicU64::new(0),
             looked_us: AtomicU64::new(0),
+            backup_failure: Mutex::default(),
         })
     }
 
@@ -325,10 +328,16 @@ impl Eraser {
         }
         if let Some(copy) = keys.copy()? {
             let written = key_backup::write(folder, &copy, self.host.wall_us(), earlier);
+            *locked(&self.backup_failure) = written.as_ref().err().map(ToString::to_string);
             written.map_err(EraserFault::Backup)?;
             self.backed_up.store(copy.change, Relaxed);
         }
         Ok(())
+    }
+
+    /// Why the last backup of the keys failed; `None`: it did not, or there was none.
+    pub(crate) fn backup_failure(&self) -> Option<String> {
+        locked(&self.backup_failure).clone()
     }
 }
 

@@ -17,16 +17,31 @@ struct KeysDocument {
     erased: u64,
     /// Number of the last change of the store.
     change: u64,
+    /// How often a sealed part could not be opened since the start, as its key is missing.
+    unavailable_parts: u64,
+    /// Why the last backup of the keys failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup_failure: Option<String>,
     /// How many keys the root of each generation wraps.
     generations: BTreeMap<u16, u64>,
     /// Where the root is.
     root: String,
 }
 
-fn document(keys: &SubjectKeys, status: KeysStatus) -> Response {
-    let KeysStatus { live, withdrawn, erased, change, generations } = status;
-    let root = keys.source().to_string();
-    Response::of(200, &KeysDocument { live, withdrawn, erased, change, generations, root })
+fn document(eraser: &Eraser, keys: &SubjectKeys, status: KeysStatus) -> Response {
+    let KeysStatus { live, withdrawn, erased, change, unavailable_parts, generations } = status;
+    let (root, backup_failure) = (keys.source().to_string(), eraser.backup_failure());
+    let document = KeysDocument {
+        live,
+        withdrawn,
+        erased,
+        change,
+        unavailable_parts,
+        backup_failure,
+        generations,
+        root,
+    };
+    Response::of(200, &document)
 }
 
 fn failed(fault: &KeysFault) -> Box<Problem> {
@@ -42,7 +57,7 @@ pub(crate) async fn status(eraser: Arc<Eraser>, _request: Box<Request>) -> Answe
     let keys = Arc::clone(eraser.keys()?);
     let looked = Arc::clone(&keys);
     let status = elsewhere(move || looked.status()).await?.map_err(|fault| failed(&fault))?;
-    Ok(document(&keys, status))
+    Ok(document(&eraser, &keys, status))
 }
 
 /// `POST /v1/subject-keys/rotate`.
@@ -52,7 +67,7 @@ pub(crate) async fn rotate(eraser: Arc<Eraser>, _request: Box<Request>) -> Answe
     let status = elsewhere(move || rotated.rotate().and_then(|_| rotated.status())).await?;
     let status = status.map_err(|fault| failed(&fault))?;
     tracing::warn!("the keys of data subjects have a new root: keep a second copy of it");
-    Ok(document(&keys, status))
+    Ok(document(&eraser, &keys, status))
 }
 
 /// `GET /v1/subject-keys/store`.

@@ -28,6 +28,7 @@ use wellspring_host::http::{Host, JSON, OCTETS};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
+use wellspring_host::stats::family::Family;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{IO, KEY_UNAVAILABLE, Kind, NOT_FOUND, SUBJECT_ERASED};
 
@@ -78,6 +79,22 @@ impl Face for PrivacyFace {
 
     fn kept_events(_: &NoSettings) -> Option<&'static KeptEvents> {
         Some(&facts::KEPT)
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        let Ok(keys) = self.eraser.keys() else { return Vec::new() };
+        vec![
+            Family::counter(
+                "wellspring_subject_parts_unavailable_total",
+                "Sealed parts of events that could not be opened: their keys are missing.",
+                keys.unavailable_parts(),
+            ),
+            Family::gauge(
+                "wellspring_subject_key_backup_failed",
+                "1 after a backup of the keys of data subjects has failed, until one succeeds.",
+                u64::from(self.eraser.backup_failure().is_some()),
+            ),
+        ]
     }
 
     fn tick(self: &Arc<Self>, wall_us: u64) {

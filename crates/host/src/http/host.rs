@@ -29,7 +29,7 @@ use crate::tls::Tls;
 use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
 use crate::view::contract::View;
-use crate::wire::problem::Problem;
+use crate::wire::problem::{self, Problem};
 use hyper::Version;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -185,6 +185,14 @@ impl Host {
     pub fn warnings(&self, purpose: Purpose) -> Vec<Problem> {
         let mut warnings = readiness::warnings(&self.node, purpose);
         warnings.extend(self.scrubs.warnings());
+        let parts = self.subject_keys.as_ref().map_or(0, |keys| keys.unavailable_parts());
+        if parts > 0 {
+            let detail = format!(
+                "{parts} sealed parts of events could not be opened since the start: their keys \
+                 are not in the store; put the newest backup of the keys back"
+            );
+            warnings.push(*problem::KEY_UNAVAILABLE.because(detail));
+        }
         warnings
     }
 

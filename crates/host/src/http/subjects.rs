@@ -104,6 +104,6 @@ pub async fn ensure_key(
     // Whatever else is wrong with the target is said where it is understood.
     let Some(subject) = subject_of_target(target, header)? else { return Ok(()) };
     let mut sealer = host.sealer();
-    sealer.begin(&subject).map_err(|refused| refusal(&refused, "subject"))?;
+    sealer.begin(&subject).map_err(|refused| refusal(&refused, "subject", &subject))?;
     persist_keys(host, &sealer.into_used()).await
 }

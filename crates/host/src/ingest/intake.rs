@@ -214,12 +214,13 @@ impl Intake {
         };
         let IngestContext { keys, clock, .. } = &self.context;
         let mut sealer = Sealer::new(keys.clone(), clock.wall_us());
-        sealer.begin(&subject.name).map_err(|refused| subjects::refusal(&refused, "subject"))?;
+        let refusal = |refused: &_| subjects::refusal(refused, "subject", &subject.name);
+        sealer.begin(&subject.name).map_err(|refused| refusal(&refused))?;
         let seal = |plaintext: &&[u8]| {
             let TargetSubject { name, tag, event_type } = subject;
             let part = PlainPart { tag: *tag, subject: name, kind, plaintext };
             let sealed = sealer.seal(event_type, NonceSalt::Random, &[part]);
-            let sealed = sealed.map_err(|(_, refused)| subjects::refusal(&refused, "subject"))?;
+            let sealed = sealed.map_err(|(_, refused)| refusal(&refused))?;
             Ok([sealed, b"null"].concat())
         };
         let sealed = events.iter().map(seal).collect::<Result<Vec<_>, Box<Problem>>>()?;

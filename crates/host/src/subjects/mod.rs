@@ -26,9 +26,15 @@ pub fn subject_of_header(value: Option<&[u8]>) -> Result<Option<&str>, Box<Probl
     value.map(|value| std::str::from_utf8(value).map_err(not_a_tag)).transpose()
 }
 
-/// The problem of something that cannot be sealed.
-pub fn refusal(refusal: &SealRefusal, field: &str) -> Box<Problem> {
-    let detail = format!("{field} {refusal}");
+/// The problem of something that cannot be sealed for a subject, which this field names; an import
+/// names it once for many.
+pub fn refusal(refusal: &SealRefusal, field: &str, subject: &str) -> Box<Problem> {
+    let detail = match refusal {
+        SealRefusal::Erased { .. } | SealRefusal::Unavailable(_) if !field.ends_with(subject) => {
+            format!("{field} {subject} {refusal}")
+        }
+        _ => format!("{field} {refusal}"),
+    };
     match refusal {
         SealRefusal::NotASubject | SealRefusal::Identifying => {
             problem::INVALID.because(detail).field(field)

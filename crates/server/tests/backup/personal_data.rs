@@ -299,6 +299,10 @@ fn an_erasure_reaches_everything_and_nobody_else() {
     let server = Server::start_in(&other, QUIET);
     let told = events(&mut server.client(), "main", "limit=3");
     assert_eq!((&told[1]["erased"], &told[1]["unavailable"]), (&Value::Null, &json!([ADA])));
+    let keys = server.client().get("/v1/subject-keys").unwrap().expect(200);
+    assert!(keys["unavailable_parts"].as_u64().unwrap() > 0, "{keys}");
+    let ready = server.client().get("/health/ready").unwrap().expect(200);
+    assert_eq!(ready["warnings"][0]["type"], "/problems/key-unavailable", "{ready}");
 }
 
 /// Puts this store in place and starts a server, which has to refuse; returns what it said.
@@ -511,7 +515,7 @@ fn a_retry_is_known_although_nothing_equal_is_stored() {
     done(&["log", "create", "--url", &server.url(), "clear"]);
     let words = ["import", "--url", &server.url(), "--log", "clear", "--subject-from", "nobody"];
     let said = done(&[&words[..], &[shown(&file)]].concat());
-    assert!(said.contains("NOTHING was sealed"), "{said}");
+    assert!(said.contains("NOTHING is sealed"), "{said}");
     let sealed = events(&mut client, "resealed", "");
     let subjects: Vec<&Value> = sealed.iter().map(|event| &event["subject"]).collect();
     assert_eq!(subjects, [&json!(ADA), &Value::Null, &json!(ADA), &Value::Null]);
@@ -669,6 +673,51 @@ fn a_stop_backs_keys_up_and_a_store_that_was_cut_short_replaces_no_backup() {
     }
     let erasure = erase(&mut server.client(), ADA, "");
     assert_eq!((&erasure["state"], newest()), (&json!("begun"), whole), "{erasure}");
+    let keys = server.client().get("/v1/subject-keys").unwrap().expect(200);
+    assert!(keys["backup_failure"].as_str().unwrap().contains("it has lost keys"), "{keys}");
+}
+
+#[test]
+fn the_tools_know_of_data_subjects() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("events.ndjson");
+    let server = Server::start_with(QUIET);
+    let url = server.url();
+    // A key that is drawn for a request that is refused is none.
+    let sealed = json!({"type": "N", "data": 1, "subject": "student:new"});
+    let body = json!({"events": [sealed, {"type": "", "data": 1}]});
+    server.client().post("/v1/append", &body).unwrap().problem(422);
+    let live = || server.client().get("/v1/subject-keys").unwrap().expect(200)["live"].clone();
+    assert_eq!(live(), 0);
+    done(&["append", "--url", &url, "--type", "N", "--data", "\"a\"", "--subject", ADA]);
+    assert_ne!(live(), 0);
+    let told = events(&mut server.client(), "main", "limit=1");
+    assert_eq!((&told[0]["data"], &told[0]["subject"]), (&json!("a"), &json!(ADA)));
+    // A dry run counts what would be sealed, and what is missing.
+    let lines = [
+        json!({"type": "N", "data": 1, "tags": [BOB]}),
+        json!({"type": "N", "data": null, "subject": ADA, "withheld": true}),
+        json!({"type": "N", "data": 1}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&file, lines.join("\n")).unwrap();
+    let import = ["import", shown(&file), "--url", &url, "--subject-from", "student"];
+    let said = done(&[&import[..], &["--dry-run"]].concat());
+    assert!(said.contains("1 sealed for a data subject") && said.contains("1 event is"), "{said}");
+    let said = refused(65, &import);
+    assert!(said.contains("line 2: withheld says") && !said.contains("Correct"), "{said}");
+    // Several are erased at once; what is sealed for them then is refused by their names.
+    done(&["append", "--url", &url, "--type", "N", "--subject", BOB]);
+    done(&["subject", "erase", ADA, BOB, "--yes", "--url", &url]);
+    fs::write(&file, &lines[0]).unwrap();
+    let said = refused(1, &[&import[..], &["--again", "x"]].concat());
+    assert!(said.contains(&format!("{BOB} is erased")) && !said.contains("Correct"), "{said}");
+    // A copy in the clear is not mended by importing it once more.
+    let clear = json!({"type": "N", "data": 2, "tags": ["student:3"]});
+    fs::write(&file, clear.to_string()).unwrap();
+    done(&["import", shown(&file), "--url", &url]);
+    let said = refused(1, &import);
+    assert!(said.contains("import into a new log, and delete this one"), "{said}");
 }
 
 #[test]

@@ -154,7 +154,8 @@ fn named_labels<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
 #[test]
 fn every_alert_rule_is_sound_and_names_figures_that_exist() {
     let (figures, rules) = (figures(), rules(&text(RULES)));
-    let pages = ["docs/operations.md", "docs/production.md"].map(|page| (page, text(page)));
+    let pages = ["docs/operations.md", "docs/production.md", "docs/privacy.md"]
+        .map(|page| (page, text(page)));
     let is_heading = |page: &str, anchor: &str| {
         let page = pages.iter().find(|(name, _)| page.ends_with(&format!("/{name}")));
         page.is_some_and(|(_, text)| anchors(text).iter().any(|heading| heading == anchor))
