@@ -1,8 +1,8 @@
 //! Events with sealed parts in a log of files: their segments say that they have some, from the
 //! first one on, whatever happens meanwhile. The log cannot tell ciphertext from other bytes.
 
-use crate::oracle::{append, open, small_segments};
-use std::collections::BTreeMap;
+use crate::oracle::{Oracle, append, drain, open, small_segments};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,7 +13,7 @@ use wellspring_log::batcher::EventTemplate;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Append, AppendError, EncodedEvents, HeadGate, Log, OpenError, Options};
 use wellspring_log::{ScrubEnd, inspect};
-use wellspring_types::{DataKind, Event, EventId, Query};
+use wellspring_types::{AppendCondition, DataKind, Event, EventId, Query, QueryItem};
 
 fn parts(n: u64, kind: char, cipher: u8) -> PartsWriter {
     let mut parts = PartsWriter::default();
@@ -128,6 +128,66 @@ fn a_segment_has_version_3_from_its_first_sealed_event_on() {
         }
         log.close();
         verify(&storage);
+    }
+}
+
+/// A number below `n`, drawn from the state.
+fn below(state: &mut u64, n: u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    (*state >> 33) % n
+}
+
+#[test]
+fn conditions_and_reads_pay_no_heed_to_sealed_parts() {
+    for seed in 0..40 {
+        let mut coins = seed;
+        let storage = SimulatedStorage::new(seed);
+        let mut log = open(&storage, small_segments()).unwrap();
+        let mut oracle = Oracle::default();
+        let mut conflicts = 0;
+        for _ in 0..80 {
+            let term = |coins: &mut u64, prefix: char| format!("{prefix}:{}", below(coins, 6));
+            let item = QueryItem {
+                types: (0..below(&mut coins, 2)).map(|_| term(&mut coins, 'T')).collect(),
+                tags: BTreeSet::from_iter((0..below(&mut coins, 3)).map(|_| term(&mut coins, 't')))
+                    .into_iter()
+                    .collect(),
+            };
+            let query = Query { items: vec![item] };
+            let tags = [term(&mut coins, 't'), term(&mut coins, 's')];
+            let tags = [tags[0].as_str(), tags[1].as_str()];
+            let padding = "x".repeat(below(&mut coins, 1_500) as usize);
+            let event = Event::json(&term(&mut coins, 'T'), &tags, &format!("\"{padding}\""));
+            let kind = ['.', 's', 'S'][below(&mut coins, 3) as usize];
+            let mut events = EncodedEvents::new();
+            let n = oracle.events.len() as u64;
+            events.push_sealed(&event.as_ref(), parts(n, kind, 5).bytes(), 0).unwrap();
+            let condition = AppendCondition {
+                fail_if_events_match: Some(query.clone()),
+                after: (below(&mut coins, 2) == 0).then(|| n.saturating_sub(below(&mut coins, 8))),
+                fail_if_exists: None,
+            };
+            let expected = oracle.judge(&condition);
+            let condition = Some(condition);
+            match log.append(Append { events, condition, ..Append::default() }) {
+                Ok(done) => {
+                    assert_eq!((expected, done.first), (None, n + 1), "seed {seed}");
+                    oracle.events.push(event);
+                }
+                Err(AppendError::Conflict(conflict)) => {
+                    assert_eq!(expected, Some(conflict), "seed {seed}");
+                    conflicts += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            if below(&mut coins, 12) == 0 {
+                log.close();
+                log = open(&storage, small_segments()).unwrap();
+            }
+            let found = drain(log.snapshot().read(&query, Default::default())).unwrap();
+            assert_eq!(found, oracle.matching(&query), "seed {seed}");
+        }
+        assert!(conflicts > 5 && oracle.events.len() > 20, "seed {seed}: {conflicts}");
     }
 }
 
