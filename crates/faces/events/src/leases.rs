@@ -21,6 +21,9 @@ pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
 /// Largest body of a lease request, in bytes.
 const MAX_BODY_BYTES: usize = 4_096;
 
+/// How long a node may take to find out whether another leads.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
+
 /// A granted lease.
 #[derive(Serialize)]
 struct LeaseDocument<'a> {
@@ -52,11 +55,10 @@ pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let fields = read(&mut request, &["ttl_ms", "wait_ms", "holder"], known).await?;
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
-    let leases = request.log()?.leases();
     let account = request.principal.holder().to_string();
     let holder = LeaseHolder { account: &account, chosen: fields.holder.as_deref() };
     let wanted = LeaseRequest { name: &name, holder, ttl_us: ttl_ms * 1000 };
-    let lease = take(&host, &request, leases, &wanted, wait_ms * 1000).await?;
+    let lease = take(&host, &request, &wanted, wait_ms * 1000).await?;
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
@@ -70,15 +72,20 @@ struct LeaseRequest<'a> {
 async fn take(
     host: &Host,
     request: &Request,
-    leases: &Leases,
     wanted: &LeaseRequest<'_>,
     wait_us: u64,
 ) -> Result<Lease, Box<Problem>> {
-    let effects = &request.effects;
+    let (effects, log) = (&request.effects, request.log()?);
+    let leases = log.leases();
     let deadline_us = host.clock.monotonic_us() + wait_us;
     let mut stopping = host.stopping.clone();
     let mut line = leases.line(wanted.name);
     loop {
+        // Another node may lead already and have granted larger tokens.
+        let confirmed = tokio::time::timeout(CONFIRMED_WITHIN, log.confirm()).await;
+        if !matches!(confirmed, Ok(Ok(_))) {
+            return Err(effects.refused(LeaseError::NotLeading).into());
+        }
         // Checked before each try and not after: what is granted to a client that has left would
         // keep others out for its whole time.
         if request.may_have_no_client() {
