@@ -94,12 +94,12 @@ impl Change {
                  (docs/cluster.md, Detached)"
             ),
             Change::Leads(leader) if cluster.is_at(&leader.node, &leader.url) => {
-                tracing::info!(epoch = leader.epoch, "this node leads");
+                tracing::info!(epoch = leader.epoch, "this node leads the log system");
             }
             Change::Leads(Leader { node, url, epoch }) => {
-                tracing::info!(node, url, epoch, "another node leads");
+                tracing::info!(node, url, epoch, "another node leads the log system");
             }
-            Change::NobodyLeads => tracing::warn!("no leader is known"),
+            Change::NobodyLeads => tracing::warn!("no leader of the log system is known"),
         }
     }
 }

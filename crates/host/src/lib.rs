@@ -28,6 +28,7 @@ pub mod identity;
 pub mod ingest;
 pub mod kept_file;
 pub mod kept_types;
+pub mod leads;
 #[cfg(target_os = "linux")]
 pub mod lean;
 pub mod limits;

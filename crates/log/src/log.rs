@@ -72,8 +72,7 @@ pub struct LogStats {
     pub last_recorded_at_us: u64,
     /// The epoch in which this process leads the log, or led it last.
     pub epoch: u64,
-    /// Failed attempts to write an index. They are repeated; until one succeeds, the index stays in
-    /// memory.
+    /// Failed attempts to write an index, which stays in memory until one succeeds.
     pub index_write_failures: u64,
     /// Indexes of full segments that are not written yet.
     pub indexes_unwritten: u64,
@@ -96,8 +95,7 @@ pub struct LogStats {
 pub struct SharedStats {
     /// Everything up to this place is in the copy.
     pub place: Place,
-    /// Entries without effect: repeated, late, or from a former leader. A few are normal; many
-    /// waste the engine's space.
+    /// Entries without effect: repeated, late, or from a former leader. Many waste space.
     pub void_entries: u64,
     /// Entries that this node has offered repeatedly.
     pub repeated_offers: u64,
@@ -105,6 +103,8 @@ pub struct SharedStats {
     pub foreign_batches: u64,
     /// Failed attempts to repair damaged segments. They are repeated every second.
     pub mend_failures: u64,
+    /// The silence after which a leader is considered gone, over the engine as it is.
+    pub lead_timeout: std::time::Duration,
 }
 
 /// Outcomes of events appended with [`Ack::Accepted`](crate::Ack::Accepted). Events neither stored
@@ -244,8 +244,7 @@ impl Log {
         }
     }
 
-    /// Performs the log's next background task on this thread, without waiting: for a log that is
-    /// [driven by turns](Driver::Turns).
+    /// Performs the next background task here, without waiting, if [turns](Driver::Turns) drive it.
     pub fn turn(&self) -> Turn {
         self.sequencer.turn()
     }
@@ -260,6 +259,7 @@ impl Log {
             repeated_offers: counters.repeated_offers.load(Ordering::Relaxed),
             foreign_batches: counters.foreign_batches.load(Ordering::Relaxed),
             mend_failures: self.sequencer.mend_failures.load(Ordering::Relaxed),
+            lead_timeout: counters.lead_timeout(),
         })
     }
 

@@ -77,8 +77,12 @@ impl Nodes {
         self.nodes[node] = Some(self.started(node, Some(self.addresses[node])));
     }
 
+    pub fn is_up(&self, node: usize) -> bool {
+        self.nodes[node].is_some()
+    }
+
     fn up(&self) -> impl Iterator<Item = usize> {
-        (0..self.nodes.len()).filter(|&node| self.nodes[node].is_some())
+        (0..self.nodes.len()).filter(|&node| self.is_up(node))
     }
 
     /// The node that reports itself as leader.

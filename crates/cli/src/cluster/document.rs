@@ -62,6 +62,11 @@ pub(crate) struct LogDocument {
     pub(crate) role: String,
     pub(crate) epoch: Option<u64>,
     pub(crate) leader: Option<String>,
+    #[serde(default)]
+    pub(crate) pinned_to: Option<String>,
+    /// Events a second over the last minute.
+    #[serde(default)]
+    pub(crate) rate: u64,
     pub(crate) place: Option<u64>,
     pub(crate) head: u64,
 }

@@ -23,7 +23,9 @@ use wellspring_host::cluster::node_auth::NodeName;
 Examples:
   wellspring cluster demo                             three nodes, to try it
   wellspring cluster status --url http://node-a:4000  any node answers for all
-  wellspring cluster transfer --to node-b             before node-a is stopped
+  wellspring cluster transfer --to node-b             the log system, and so placement
+  wellspring cluster transfer --log orders --to node-b    pin a log to a node
+  wellspring cluster transfer --log orders --unpin    leave it to placement again
   wellspring cluster forget node-c                    after it was stopped for good
   wellspring cluster key cluster.key                  copy the file to every node")]
 pub struct ClusterArgs {
@@ -41,11 +43,18 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
     },
-    /// Make another node lead; requires an admin if there are accounts
+    /// Make another node lead the log `system`, or pin a log to a node; requires an admin if there
+    /// are accounts
     Transfer {
-        /// The node [default: any follower that is up to date]
+        /// The node [default for the log `system`: any follower that is up to date]
         #[arg(long, value_name = "NODE", value_parser = node)]
         to: Option<NodeName>,
+        /// The log to pin: that node leads it whenever it can
+        #[arg(long)]
+        log: Option<String>,
+        /// Lift the pin of the log
+        #[arg(long, requires = "log", conflicts_with = "to")]
+        unpin: bool,
         #[command(flatten)]
         server: Server,
     },
@@ -72,8 +81,14 @@ enum ClusterCommand {
 pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.what {
         ClusterCommand::Status { server, json } => status::run(&mut server.client()?, *json),
-        ClusterCommand::Transfer { server, to } => {
+        ClusterCommand::Transfer { server, to, log: None, .. } => {
             transfer::run(&mut server.client()?, to.as_ref())
+        }
+        ClusterCommand::Transfer { to: None, log: Some(_), unpin: false, .. } => {
+            Err(Failure::new(Code::Usage, "--log needs --to NODE or --unpin"))
+        }
+        ClusterCommand::Transfer { server, to, log: Some(log), .. } => {
+            transfer::pin(&mut server.client()?, log, to.as_ref())
         }
         ClusterCommand::Forget { server, node } => forget::run(&mut server.client()?, node),
         ClusterCommand::Key { file } => key(file),

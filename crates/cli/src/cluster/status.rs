@@ -90,12 +90,17 @@ fn lines(document: &ClusterDocument) -> Vec<String> {
             log.log.clone(),
             log.role.clone(),
             or_dash(log.leader.clone()),
+            or_dash(log.pinned_to.clone()),
+            log.rate.to_string(),
             or_dash(log.epoch.map(|epoch| epoch.to_string())),
             log.head.to_string(),
             or_dash(log.place.map(|place| place.to_string())),
         ]
     });
-    lines.extend(table(&["LOG", "ROLE", "LEADER", "EPOCH", "HEAD", "PLACE"], logs));
+    lines.extend(table(
+        &["LOG", "ROLE", "LEADER", "PINNED TO", "EVENTS/S", "EPOCH", "HEAD", "PLACE"],
+        logs,
+    ));
     lines
 }
 
@@ -135,7 +140,7 @@ mod tests {
         "leader":{"node":"a","url":"http://h:1","epoch":7},
         "nodes":[{"node":"a","url":"http://h:1","version":"0.1.0","reachable":true,"error":null,"role":"leading","position":9},
                  {"node":"c","url":"http://h:3","version":null,"reachable":false,"error":"refused","role":null,"position":null}],
-        "logs":[{"log":"main","role":"following","epoch":7,"leader":"a","place":44,"head":12,
+        "logs":[{"log":"main","role":"following","epoch":7,"leader":"a","pinned_to":"c","rate":7,"place":44,"head":12,
                  "void_entries":0,"foreign_batches":3,"repeated_offers":0}]}"#;
 
     #[test]
@@ -151,8 +156,8 @@ c     not reachable  -            -        http://h:3
 c: refused
 
 Logs on b:
-LOG   ROLE       LEADER  EPOCH  HEAD  PLACE
-main  following  a       7      12    44";
+LOG   ROLE       LEADER  PINNED TO  EVENTS/S  EPOCH  HEAD  PLACE
+main  following  a       c          7         7      12    44";
         assert_eq!(lines(&document).join("\n"), expected);
     }
 

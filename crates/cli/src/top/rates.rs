@@ -417,6 +417,12 @@ fn graph(before: &Graphs, now: &Graphs, interval_s: f64) -> Option<GraphFigures>
     })
 }
 
+/// The node that leads a log, if another server was asked for it, too.
+fn leader_of<'a>(sample: &'a Sample, log: &str) -> Option<&'a str> {
+    let cluster = sample.cluster.as_ref()?;
+    cluster.logs.iter().find(|known| known.log == log)?.leader.as_deref()
+}
+
 fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
     let empty = Log::default();
     let figures = |(name, log): (&String, &Log)| {
@@ -448,7 +454,10 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
             storage_full: log.appends_full > 0,
             closed: log.closed > 0,
             damaged_segments: log.damaged_segments,
-            role: log.role.clone(),
+            role: log.role.as_ref().map(|role| match leader_of(now, name) {
+                Some(leader) if role == "following" => format!("{role} {leader}"),
+                _ => role.clone(),
+            }),
             ingest: IngestFigures {
                 accepted_per_s: rate(|l| l.accepted_events),
                 stored_per_s: rate(|l| l.stored_events),

@@ -10,30 +10,37 @@ pub(super) const MAX_BODY_BYTES: usize = 4 << 10;
 /// # Errors
 /// The field at fault.
 pub(super) fn read_transfer(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
-    read_name(body, "to")
+    read_names(body, ["to"], "to").map(|[to]| to)
 }
 
-/// Parses the node that the sender means; `None`: unspecified.
+/// Parses the node that is to lead, and the log; both `None`: unspecified.
 ///
 /// # Errors
 /// The field at fault.
-pub(super) fn read_lead(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
-    read_name(body, "node")
+pub(super) fn read_lead(body: &[u8]) -> Result<(Option<String>, Option<String>), Box<Fault>> {
+    let [node, log] = read_names(body, ["node", "log"], "node, log")?;
+    Ok((node, log))
 }
 
-/// Parses an object with at most one member: a node's name.
-fn read_name(body: &[u8], member: &'static str) -> Result<Option<String>, Box<Fault>> {
+/// Parses an object with at most these members: names.
+fn read_names<const N: usize>(
+    body: &[u8],
+    members: [&str; N],
+    known: &'static str,
+) -> Result<[Option<String>; N], Box<Fault>> {
     document(body, |cursor| {
-        let mut name = None;
+        let mut names = [const { None }; N];
         cursor.object(|key, value| {
             let at = value.at();
-            match key {
-                key if key == member && value.null()? => Ok(()),
-                key if key == member => once(&mut name, at, value.string()?.into_owned()),
-                _ => unknown(at, member),
+            let Some(member) = members.iter().position(|member| *member == key) else {
+                return unknown(at, known);
+            };
+            if value.null()? {
+                return Ok(());
             }
+            once(&mut names[member], at, value.string()?.into_owned())
         })?;
-        Ok(name)
+        Ok(names)
     })
 }
 
@@ -50,7 +57,10 @@ mod tests {
         for bad in ["", "[]", r#"{"to":1}"#, r#"{"To":"b"}"#, r#"{"to":"b","to":"c"}"#] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        assert_eq!(read_lead(br#"{"node":"b"}"#).unwrap().as_deref(), Some("b"));
-        assert!(read_lead(br#"{"to":"b"}"#).is_err() && read_lead(b"{}").unwrap().is_none());
+        let named = |name: &str| Some(name.to_owned());
+        let both = br#"{"node":"b","log":"orders"}"#;
+        assert_eq!(read_lead(both).unwrap(), (named("b"), named("orders")));
+        assert!(read_lead(br#"{"to":"b"}"#).is_err());
+        assert_eq!(read_lead(b"{}").unwrap(), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! The document of `GET /v1/cluster`.
 
-use super::own_description::{EngineState, LogState, NodeStatus};
 use serde::Serialize;
+use wellspring_host::node::status::{EngineState, LogState, NodeStatus};
 use wellspring_log::Leader;
 
 /// The nodes, and the logs of the answering one.
@@ -99,7 +99,11 @@ mod tests {
             log: log.into(),
             role: "leading".into(),
             epoch: Some(3),
+            incarnation: 1,
             leader: node.map(str::to_owned),
+            pinned_to: None,
+            rate: 7,
+            is_full: false,
             place: node.map(|_| 44),
             head: 12,
             void_entries: 1,
@@ -114,6 +118,9 @@ mod tests {
             role: "leading".into(),
             epoch: Some(3),
             position: 9,
+            takes_leads: true,
+            silent_ms: 4,
+            unopened: Vec::new(),
             engine: node.map(|_| EngineState {
                 kind: "postgres".into(),
                 connected: true,
@@ -145,7 +152,8 @@ mod tests {
                 {"node": "b", "url": "http://b:1", "version": null, "reachable": false, "error": "refused",
                  "role": null, "position": null},
             ],
-            "logs": [{"log": "main", "role": "leading", "epoch": 3, "leader": "a", "place": 44, "head": 12,
+            "logs": [{"log": "main", "incarnation": 1, "role": "leading", "epoch": 3, "leader": "a", "pinned_to": null,
+                      "place": 44, "head": 12, "rate": 7, "is_full": false,
                       "void_entries": 1, "foreign_batches": 2, "repeated_offers": 0}],
         });
         assert_eq!(serde_json::to_value(&document).unwrap(), expected);

@@ -1,11 +1,11 @@
 //! The nodes of a cluster: their states, and transferring the lead.
 //!
-//! - `own`: what this node is; what it answers when another asks.
 //! - `members`: which nodes there are.
-//! - `others`: what the others say, asked all at once.
-//! - `document`: both as one answer.
-//! - `lead`: this node takes the lead.
-//! - `transfer`: another is asked to.
+//! - `other_nodes`: what the others say, asked all at once.
+//! - `document`: that and this node's own description as one answer.
+//! - `lead`: this node takes the lead of a log, or gives way to another.
+//! - `transfer`: another takes the lead of `system`.
+//! - `pins`: which node is to lead a log.
 //! - `forget`: a node that is no more comes off the list.
 //! - `records`: what another node has accepted is stored here.
 
@@ -17,7 +17,7 @@ mod forget;
 mod lead;
 mod members;
 mod other_nodes;
-mod own_description;
+mod pins;
 mod problems;
 mod records;
 mod transfer;
@@ -41,6 +41,7 @@ use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
+use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
 
 /// The media type of records.
@@ -62,15 +63,22 @@ impl Face for ClusterFace {
             .fails[READING] => [200 JSON "Cluster"];
         GET "/v1/cluster/node" Node Node node: "The state of a node, for the other nodes."
             => [200 JSON "ClusterNode"];
-        POST "/v1/cluster/lead" Node Node lead::lead: "Makes this node lead, at the request of \
-                                                       another node."
+        POST "/v1/cluster/lead" Node Node lead::lead:
+            "Says which node is to lead a log: that node takes the lead, the one that has it gives way."
             .may_take[(JSON, "ClusterLeadOf")] .answered(AnsweredBy::AnyNode)
             .fails[&[&NO_CLUSTER, &NODE_NOT_FOUND, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
         POST "/v1/cluster/transfer" Node Admin transfer::transfer:
-            "Transfers the lead to the named node, or to a follower that is up to date."
+            "Transfers the lead of the log system to the named node, or to a follower that is up to date."
             .may_take[(JSON, "ClusterTransfer")] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
             => [200 JSON "ClusterLead"];
+        PUT "/v1/cluster/leads/{log}" Node Admin pins::put:
+            "Pins a log to a node: that node leads it whenever it can."
+            .at(&LOG) .takes[(JSON, "ClusterPinTo")] .repeat(Repeat::Safe)
+            .fails[APPENDING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &LOG_NOT_FOUND]] => [200 JSON "ClusterPin" + SYSTEM_POSITION];
+        DELETE "/v1/cluster/leads/{log}" Node Admin pins::delete:
+            "Lifts the pin of a log."
+            .at(&LOG) .repeat(Repeat::Safe) .fails[APPENDING, &[&NO_CLUSTER, &LOG_NOT_FOUND]] => [204 + SYSTEM_POSITION];
         DELETE "/v1/cluster/nodes/{node}" Node Admin forget::forget:
             "Removes a node from the list of nodes that have joined. A running node joins \
              again when it starts."
@@ -112,7 +120,7 @@ impl ClusterFace {
             members.know(&member.node, &member.url);
         }
         // What was observed of a node is newer than its announcement, which may arrive late.
-        if let Some(leader) = own_description::leader(&self.host, SYSTEM_LOG) {
+        if let Some(leader) = self.host.node.known_leader(SYSTEM_LOG) {
             members.know(&leader.node, &leader.url);
         }
         if let Some(cluster) = node.cluster() {
@@ -124,12 +132,12 @@ impl ClusterFace {
 
 /// `GET /v1/cluster`.
 async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
-    let own = own_description::status(&face.host);
+    let own = face.host.node.status();
     let nodes = match face.host.node.cluster() {
         None => Vec::new(),
         Some(_) => other_nodes::ask_all(&face.host, &face.members()?, &own).await,
     };
-    let leader = own_description::leader(&face.host, SYSTEM_LOG);
+    let leader = face.host.node.known_leader(SYSTEM_LOG);
     let sight = Sight {
         log: &|log| request.principal.may_read(log),
         troubles: request.principal.may(Role::Operator, None) == Verdict::Allowed,
@@ -140,7 +148,7 @@ async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
 
 /// `GET /v1/cluster/node`.
 async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
-    json(&own_description::status(&face.host))
+    json(&face.host.node.status())
 }
 
 /// The body, where an empty one means `{}`; a browser page must declare its type.

@@ -1,6 +1,8 @@
 //! The known nodes and their URLs.
 
+use super::problems::NODE_NOT_FOUND;
 use std::collections::BTreeMap;
+use wellspring_host::wire::problem::Problem;
 
 /// URLs of nodes by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +17,18 @@ impl Members {
     /// The URL of a node of this name, if there is one.
     pub(super) fn url(&self, node: &str) -> Option<&str> {
         self.0.get(node).map(String::as_str)
+    }
+
+    /// The URL of a node that a request names as `to`.
+    ///
+    /// # Errors
+    /// 404: there is none.
+    pub(super) fn known_url(&self, node: &str) -> Result<&str, Box<Problem>> {
+        self.url(node).ok_or_else(|| {
+            let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            let detail = format!("no node {node:?} has joined; known nodes: {}", known.join(", "));
+            NODE_NOT_FOUND.because(detail).field("to")
+        })
     }
 
     /// Names and URLs, by name.

@@ -3,7 +3,6 @@
 
 use super::document::NodeLine;
 use super::members::Members;
-use super::own_description::NodeStatus;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tokio::task::JoinSet;
 use wellspring_host::cluster::Cluster;
 use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::Host;
+use wellspring_host::node::status::NodeStatus;
 
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -62,7 +62,7 @@ async fn ask(cluster: &Cluster, node: &str, url: &str, now_us: u64) -> Result<No
 }
 
 /// The detail of a problem, if it is one.
-pub(super) fn detail(content: &Bytes) -> String {
+fn detail(content: &Bytes) -> String {
     let problem: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
     problem["detail"].as_str().unwrap_or("no reason given").to_owned()
 }

@@ -1,9 +1,9 @@
 //! Runs the connectors: a thread that compares the fold with what runs, and starts and stops.
 //!
 //! A connector runs on the node that leads `system` and its log, if it is not paused and, if the
-//! configuration defines it, is still in there. One that has ended because its log was closed is
-//! restarted when there is a log to lead; one that has stopped waits for a command, which gives it
-//! another revision.
+//! configuration defines it, is still in there. So the logs of connectors are placed with `system`.
+//! One that has ended because its log was closed is restarted when there is a log to lead; one that
+//! has stopped waits for a command, which gives it another revision.
 
 use crate::runner::{Definition, Runner, RunnerContext};
 use crate::secrets::SecretFolder;
@@ -150,6 +150,13 @@ impl Supervisor {
         let connectors: Vec<(ConnectorKey, Connector)> = folded.read(|connectors| {
             connectors.all().map(|(key, connector)| (key, connector.clone())).collect()
         });
+        let definitions =
+            connectors.iter().filter_map(|(key, is)| Definition::of(key.kind, is).ok());
+        let logs = definitions.flat_map(|is| {
+            let logs = [Some(is.log()), is.second_log()].map(|log| log.map(str::to_owned));
+            logs.into_iter().flatten()
+        });
+        self.host.node.lead_with_system(logs.collect());
         let wanted = |(key, connector): &&(ConnectorKey, Connector)| {
             leads
                 && !connector.is_paused

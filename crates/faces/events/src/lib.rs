@@ -242,7 +242,7 @@ impl Face for EventFace {
             .query_is(Query::Ignored) .takes[(JSON, "DialectProject"), (ANY, "DialectProject")] .accept(Accept::Ignored)
             .fails[READING] => [200 JSON "DialectProjected"];
         POST "/cleanup" Dev Admin dialects::cleanup: "Empties the log main."
-            .query_is(Query::Ignored) .accept(Accept::Ignored) .fails[APPENDING, &[&IO]] => [200 JSON ""];
+            .query_is(Query::Ignored) .accept(Accept::Ignored) .answered(AnsweredBy::LeaderOfSystem) .fails[APPENDING, &[&IO]] => [200 JSON ""];
         POST "/load-test-data" Dev Admin dialects::load_test_data: "Appends example events."
             .query[&SIZE] .accept(Accept::Ignored) .fails[APPENDING, APPEND] => [200 JSON ""];
     };

@@ -61,6 +61,7 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     let logs = log_figures(sources);
     families.extend(logs::families(&logs));
     families.extend(shared::families(&logs));
+    families.extend(shared::lead_families(sources.node, &logs));
     let engine = sources.node.cluster().map(|cluster| cluster.engine.status());
     families.extend(engine.iter().flat_map(shared::engine_families));
     families.extend(views::families(&view_figures(sources)));

@@ -2,6 +2,7 @@
 
 use super::logs::LogFigures;
 use crate::cluster::{EngineReach, EngineStatus};
+use crate::node::Node;
 use crate::stats::family::{Family, Kind};
 use wellspring_log::{Role, SharedStats};
 
@@ -34,6 +35,22 @@ impl SharedFigures {
             _ => None,
         }
     }
+}
+
+/// How many logs this node leads, and the moves that it has decided on.
+pub(super) fn lead_families(node: &Node, logs: &[LogFigures]) -> Vec<Family> {
+    let Some(placement) = node.placement() else { return Vec::new() };
+    let shared = logs.iter().filter_map(|log| log.shared.as_ref());
+    let leads = shared.filter(|shared| shared.role.leads()).count() as u64;
+    let moves = Family::new(
+        Kind::Counter,
+        "wellspring_lead_moves_total",
+        "Leads that this node, leading the log system, has moved, by reason.",
+    );
+    let moves = placement.move_counts().into_iter().fold(moves, |family, (reason, count)| {
+        family.with(vec![("reason", reason.to_owned())], count)
+    });
+    vec![Family::gauge("wellspring_leads", "Logs that this node leads.", leads), moves]
 }
 
 type Pick = fn(&SharedFigures) -> Option<u64>;

@@ -54,6 +54,8 @@ pub enum AnsweredBy {
     AnyNode,
     /// The leader of its log, or of `system` if it concerns no log.
     Leader,
+    /// The leader of `system`, which lists the logs.
+    LeaderOfSystem,
 }
 
 /// The query of a route.

@@ -13,6 +13,7 @@
 //! safe ([`Repeat`]).
 
 use super::content::content_type;
+use super::contract::AnsweredBy;
 use super::declared_problems;
 use super::forwarded_message::{self, BodyEnd, FollowerRefusal};
 use super::routes::{Route, Scope};
@@ -37,6 +38,10 @@ const MAX_CONTENT_BYTES: usize = 64 << 20;
 const KEPT_CONTENT_BYTES: u64 = 256 << 10;
 /// Time between two checks of who leads, in case a change is missed.
 const LOOK: Duration = Duration::from_millis(50);
+/// The first of them: a lead that moves does so within milliseconds.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+/// How long a node that was told to lead keeps forwarded requests until it does.
+const NAMED_FOR: Duration = Duration::from_secs(1);
 /// How long to wait for the answer of a leader that was replaced.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long a leader with a request in progress may take to show that it is alive.
@@ -60,8 +65,10 @@ pub(super) fn for_leader(host: &Host, route: &Route, request: &Request) -> Optio
     if !route.is_for_leader() {
         return None;
     }
-    let (name, log) = match route.scope {
-        Scope::Node => (SYSTEM_LOG, host.node.get(SYSTEM_LOG)),
+    let (name, log) = match (route.scope, route.contract.answered) {
+        (Scope::Node, _) | (_, AnsweredBy::LeaderOfSystem) => {
+            (SYSTEM_LOG, host.node.get(SYSTEM_LOG))
+        }
         _ => (request.log_name.as_str(), request.log.clone()),
     };
     Some(ForLeader { cluster: Arc::clone(cluster), name: name.to_owned(), log: log? })
@@ -106,6 +113,9 @@ impl ForLeader {
         mut request: Box<Request>,
     ) -> Answer {
         let deadline = Instant::now() + self.cluster.leader_wait;
+        if request.of_node.is_some() {
+            self.about_to_lead(&server.host).await;
+        }
         let leads = self.log.role().leads();
         if request.of_node.is_some() {
             // The forwarding node waits, and tries others.
@@ -133,6 +143,7 @@ impl ForLeader {
         let mut here = Some(request);
         let mut waits_for = "the log has no leader".to_owned();
         let mut doubt: Option<String> = None;
+        let mut pause = FIRST_LOOK;
         loop {
             let seen = self.log.role_changes().head();
             let attempt = match self.log.role() {
@@ -156,7 +167,12 @@ impl ForLeader {
                     debug_assert_eq!(repeat, Repeat::Safe, "no other request is repeated in doubt");
                     doubt = Some(why);
                 }
-                Attempt::Nothing(why) => waits_for = if why.is_empty() { waits_for } else { why },
+                Attempt::Nothing(why) => {
+                    waits_for = if why.is_empty() { waits_for } else { why };
+                    // Another node may have claimed.
+                    self.cluster.engine.nudge();
+                    pause = LOOK.min(2 * pause);
+                }
             }
             if Instant::now() >= deadline {
                 if let Some(reason) = doubt {
@@ -179,7 +195,24 @@ impl ForLeader {
                     |reason| unknown(&reason, repeat),
                 ));
             }
-            moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
+            moved(changes, seen, pause.min(deadline - Instant::now())).await;
+        }
+    }
+
+    /// Waits while this node has been told to lead the log and does not yet: forwarded requests
+    /// come here at once.
+    async fn about_to_lead(&self, host: &Host) {
+        let begun = Instant::now();
+        let is_named = || {
+            let named = host.node.placement().and_then(|placement| placement.named(&self.name));
+            named.is_some_and(|(node, age)| node == self.cluster.node.as_str() && age < NAMED_FOR)
+        };
+        while !self.log.role().leads() && is_named() && begun.elapsed() < NAMED_FOR {
+            let changes = self.log.role_changes();
+            let seen = changes.head();
+            if !self.log.role().leads() {
+                moved(changes, seen, LOOK).await;
+            }
         }
     }
 
@@ -301,12 +334,15 @@ impl ForLeader {
         let changes = self.log.role_changes();
         loop {
             let seen = changes.head();
-            let epoch = match self.log.role() {
-                Role::Leading { epoch } => epoch,
-                Role::Following { leader: Some(leads) } => leads.epoch,
-                _ => 0,
+            let is_replaced = match self.log.role() {
+                Role::Leading { epoch } => epoch > leader.epoch,
+                // The epoch of one that was only told to lead is not known.
+                Role::Following { leader: Some(leads) } => {
+                    leads.epoch > leader.epoch && leads.node != leader.node
+                }
+                _ => false,
             };
-            if epoch > leader.epoch {
+            if is_replaced {
                 break;
             }
             if changes.is_closed() {
@@ -375,12 +411,12 @@ impl ForLeader {
 
     /// The leading node, if it is another.
     fn other_leader(&self, host: &Host) -> Option<Leader> {
-        let leader = host.node.leader_of(&self.log)?;
+        let leader = host.node.leader_of(&self.name, &self.log)?;
         Some(leader).filter(|leader| !self.cluster.is_at(&leader.node, &leader.url))
     }
 
     fn not_leading(&self, host: &Host, detail: &str) -> Box<Problem> {
-        let leader = host.node.leader_of(&self.log);
+        let leader = host.node.leader_of(&self.name, &self.log);
         let nothing_done = Some(NothingDone::before_any_handler());
         problem::not_leading(leader.as_ref(), detail.to_owned(), nothing_done)
     }

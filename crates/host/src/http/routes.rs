@@ -58,7 +58,7 @@ impl Route {
     pub fn is_for_leader(&self) -> bool {
         match self.contract.answered {
             AnsweredBy::AnyNode => false,
-            AnsweredBy::Leader => true,
+            AnsweredBy::Leader | AnsweredBy::LeaderOfSystem => true,
             AnsweredBy::ByMethod => {
                 let reads = self.method == "GET" || self.needs == Needs::Role(Role::Reader);
                 !reads && self.needs != Needs::Public

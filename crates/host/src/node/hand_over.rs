@@ -3,6 +3,7 @@
 use super::Node;
 use super::entry::Entry;
 use super::members::Members;
+use super::placement::Placement;
 use super::shared::leader_of;
 use crate::cluster::{Cluster, node_auth};
 use crate::names::SYSTEM_LOG;
@@ -65,6 +66,7 @@ pub(super) struct ToLeader {
     /// The log `system`, unless this is it.
     system: Option<Log>,
     members: Arc<Members>,
+    placement: Arc<Placement>,
     clock: Arc<dyn Clock>,
     /// The client of the last node, with its URL.
     client: Option<(String, Client)>,
@@ -72,17 +74,15 @@ pub(super) struct ToLeader {
 
 impl ToLeader {
     fn new(node: &Node, cluster: &Arc<Cluster>, name: &str, entry: &Entry) -> ToLeader {
+        let shared = node.shared.as_ref();
         ToLeader {
             cluster: Arc::clone(cluster),
             name: name.to_owned(),
             incarnation: entry.incarnation,
             log: entry.log.clone(),
             system: node.get(SYSTEM_LOG),
-            members: node
-                .shared
-                .as_ref()
-                .map(|shared| Arc::clone(&shared.members))
-                .unwrap_or_default(),
+            members: shared.map(|shared| Arc::clone(&shared.members)).unwrap_or_default(),
+            placement: shared.map(|shared| Arc::clone(&shared.placement)).unwrap_or_default(),
             clock: Arc::clone(&node.opening.options.clock),
             client: None,
         }
@@ -125,7 +125,8 @@ impl ToLeader {
 
 impl HandOver for ToLeader {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
-        let leader = leader_of(&self.log, self.system.as_ref(), &self.members);
+        let log = (&*self.name, &self.log);
+        let leader = leader_of(log, self.system.as_ref(), &self.members, &self.placement);
         let other = leader.filter(|leader| !self.cluster.is_at(&leader.node, &leader.url));
         let Some(leader) = other else { return HandOverOutcome::NotTaken };
         let answer = match self.send(&leader.url, &piece) {

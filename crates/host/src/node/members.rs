@@ -1,8 +1,11 @@
-//! The nodes of the cluster: each announces itself in the log `system` when it starts.
+//! The nodes of the cluster: each announces itself in the log `system` when it starts. And the
+//! logs that operators have pinned to one of them.
 //!
 //! ```text
 //! NodeJoined {"node":"a","url":"https://a.example","version":"0.1.0","start":17}   node:a
 //! NodeForgotten {"node":"a"}                                                      node:a
+//! LeadPinned {"log":"orders","node":"a"}                                          log:orders
+//! LeadUnpinned {"log":"orders"}                                                   log:orders
 //! ```
 
 use super::{Node, NodeError};
@@ -21,6 +24,10 @@ use wellspring_types::{DataKind, Event, Position, Query};
 const NODE_JOINED: &str = "NodeJoined";
 /// The type of the event that a node was removed.
 const NODE_FORGOTTEN: &str = "NodeForgotten";
+/// The type of the event that a log was pinned to a node.
+const LEAD_PINNED: &str = "LeadPinned";
+/// The type of the event that it no longer is.
+const LEAD_UNPINNED: &str = "LeadUnpinned";
 /// The place among producers of the log `system`: after the audit.
 const ORDER: u8 = 3;
 
@@ -44,12 +51,21 @@ pub(super) struct Members(Mutex<Folded>);
 #[derive(Debug, Default)]
 struct Folded {
     members: BTreeMap<String, Member>,
+    /// Nodes by the names of logs.
+    pins: BTreeMap<String, String>,
     position: Position,
 }
 
 #[derive(Debug, Deserialize)]
 struct ForgottenNode {
     node: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pin {
+    log: String,
+    /// Absent if it is lifted.
+    node: Option<String>,
 }
 
 impl Members {
@@ -73,7 +89,8 @@ impl Members {
             return Ok(folded);
         }
         let options = ReadOptions { after: Some(folded.position), ..ReadOptions::default() };
-        let mut events = snapshot.read(&Query::item(&[NODE_JOINED, NODE_FORGOTTEN], &[]), options);
+        let types = [NODE_JOINED, NODE_FORGOTTEN, LEAD_PINNED, LEAD_UNPINNED];
+        let mut events = snapshot.read(&Query::item(&types, &[]), options);
         while let Some(event) = events.next()? {
             folded.apply(event.event_type(), event.data());
         }
@@ -86,7 +103,13 @@ impl Members {
 impl Folded {
     /// Nonsense is ignored: only the server writes that log.
     fn apply(&mut self, event_type: &str, data: &[u8]) {
-        if event_type == NODE_FORGOTTEN {
+        if [LEAD_PINNED, LEAD_UNPINNED].contains(&event_type) {
+            match serde_json::from_slice(data) {
+                Ok(Pin { log, node: Some(node) }) => drop(self.pins.insert(log, node)),
+                Ok(Pin { log, node: None }) => drop(self.pins.remove(&log)),
+                Err(_) => {}
+            }
+        } else if event_type == NODE_FORGOTTEN {
             if let Ok(ForgottenNode { node }) = serde_json::from_slice(data) {
                 self.members.remove(&node);
             }
@@ -116,15 +139,48 @@ impl Node {
     /// # Errors
     /// [`NodeError::NotFound`] if there is none of that name, [`NodeError::NotRecorded`].
     pub fn forget_member(&self, node: &str) -> Result<Position, NodeError> {
-        let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
         let members = self.members().map_err(|error| NodeError::View(error.to_string().into()))?;
         if !members.iter().any(|member| member.node == node) {
             return Err(NodeError::NotFound);
         }
-        let mut events = EncodedEvents::new();
         let data = format!(r#"{{"node":"{node}"}}"#);
-        let event = Event::json(NODE_FORGOTTEN, &[&format!("node:{node}")], &data);
-        events.push(&event.as_ref()).expect("a node's name makes a tag");
+        self.record(NODE_FORGOTTEN, &format!("node:{node}"), &data)
+    }
+
+    /// The logs that are pinned, with their nodes.
+    pub fn pins(&self) -> BTreeMap<String, String> {
+        let folded = self.shared.as_ref().zip(self.get(SYSTEM_LOG));
+        let pins = folded.and_then(|(shared, system)| {
+            shared.members.folded(&system).map(|folded| folded.pins.clone()).ok()
+        });
+        pins.unwrap_or_default()
+    }
+
+    /// Pins a log to a node, or lifts its pin. Blocks until that is durable; call it on the leader
+    /// of `system`.
+    ///
+    /// # Errors
+    /// [`NodeError::NotFound`] if there is no such log, [`NodeError::NotRecorded`].
+    pub fn pin(&self, log: &str, node: Option<&NodeName>) -> Result<Position, NodeError> {
+        if self.get(log).is_none() || log == SYSTEM_LOG {
+            return Err(NodeError::NotFound);
+        }
+        let tag = format!("log:{log}");
+        match node {
+            Some(node) => {
+                let data = format!(r#"{{"log":"{log}","node":"{node}"}}"#);
+                self.record(LEAD_PINNED, &tag, &data)
+            }
+            None => self.record(LEAD_UNPINNED, &tag, &format!(r#"{{"log":"{log}"}}"#)),
+        }
+    }
+
+    /// Appends an event to the log `system`.
+    fn record(&self, event_type: &str, tag: &str, data: &str) -> Result<Position, NodeError> {
+        let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
+        let mut events = EncodedEvents::new();
+        let event = Event::json(event_type, &[tag], data);
+        events.push(&event.as_ref()).expect("a name makes a tag");
         let append = Append { events, ..Append::default() };
         system.append(append).map(|appended| appended.last).map_err(NodeError::NotRecorded)
     }
@@ -165,10 +221,15 @@ mod tests {
             (NODE_JOINED, "rubbish".to_owned()),
             (NODE_FORGOTTEN, r#"{"node":"b"}"#.to_owned()),
             (NODE_FORGOTTEN, "{}".to_owned()),
+            (LEAD_PINNED, r#"{"log":"x","node":"a"}"#.to_owned()),
+            (LEAD_PINNED, r#"{"log":"y","node":"a"}"#.to_owned()),
+            (LEAD_PINNED, r#"{"log":"y","node":"b"}"#.to_owned()),
+            (LEAD_UNPINNED, r#"{"log":"x"}"#.to_owned()),
         ] {
             folded.apply(event_type, data.as_bytes());
         }
         let members: Vec<_> = folded.members.values().map(|m| (&*m.node, &*m.url)).collect();
         assert_eq!(members, [("a", "http://3")]);
+        assert_eq!(folded.pins, BTreeMap::from([("y".to_owned(), "b".to_owned())]));
     }
 }

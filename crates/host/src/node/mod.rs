@@ -12,11 +12,12 @@ pub mod hand_over;
 mod ingest_watch;
 mod members;
 mod opening;
+pub(crate) mod placement;
 mod problem;
 pub mod readiness;
 mod shared;
+pub mod status;
 mod trim;
-mod unled_logs;
 mod unopened_logs;
 mod views;
 

@@ -1,19 +1,20 @@
 //! The logs of a node of a cluster, opened, dropped and led according to the log `system`.
 //!
 //! A thread maintains them: it opens and drops logs that were created or dropped on other nodes,
-//! and has the leader of `system` lead all logs. The leader of `system` is replaced after a silence
-//! (`log/shared/lead.rs`).
+//! and has the leader of `system` place the others ([`placement`](super::placement)). The leader of
+//! `system` is replaced after a silence (`log/shared/lead.rs`).
 
 use super::catalog::{Catalog, CatalogChange};
 use super::ingest_watch::IngestWatch;
 use super::members::{self, Members};
 use super::opening::{io, journal_name};
-use super::unled_logs::UnledLogs;
+use super::placement::Placement;
 use super::unopened_logs::UnopenedLogs;
 use super::{Changes, Node, NodeError};
 use crate::cluster::Cluster;
 use crate::names::SYSTEM_LOG;
 use crate::setup::SetupError;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -26,8 +27,6 @@ use wellspring_types::Position;
 const ATTEMPTS: u32 = 16;
 /// Time between two checks of roles; new events of `system` are noticed at once.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two claims of one log.
-const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// Time between two attempts to read the catalog.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -40,6 +39,8 @@ pub(super) struct SharedState {
     pub(super) unopened: UnopenedLogs,
     /// The known nodes.
     pub(super) members: Arc<Members>,
+    /// Which node is to lead which log.
+    pub(super) placement: Arc<Placement>,
     /// The start of this node has been read from `system`: others know of it.
     joined: AtomicBool,
     ending: AtomicBool,
@@ -52,6 +53,7 @@ impl Default for SharedState {
             settled: Feed::at(0),
             unopened: UnopenedLogs::default(),
             members: Arc::default(),
+            placement: Arc::default(),
             joined: AtomicBool::new(false),
             ending: AtomicBool::new(false),
         }
@@ -196,10 +198,40 @@ impl Node {
         self.entry(name).map(|entry| entry.incarnation)
     }
 
-    /// The leader of a log, as far as this node knows: a copy that was set up by hand may have
-    /// missed the claim, and the leader of `system` leads the others, or will.
-    pub fn leader_of(&self, log: &Log) -> Option<Leader> {
-        leader_of(log, self.get(SYSTEM_LOG).as_ref(), &self.shared.as_ref()?.members)
+    /// The leader of a log, as far as this node knows: if the log itself knows none, the node that
+    /// was told to lead it, or else the one that will tell one.
+    pub fn leader_of(&self, name: &str, log: &Log) -> Option<Leader> {
+        let shared = self.shared.as_ref()?;
+        let system = self.get(SYSTEM_LOG).filter(|_| name != SYSTEM_LOG);
+        leader_of((name, log), system.as_ref(), &shared.members, &shared.placement)
+    }
+
+    /// Which node is to lead which log; `None` outside a cluster.
+    pub(crate) fn placement(&self) -> Option<&Placement> {
+        self.shared.as_ref().map(|shared| &*shared.placement)
+    }
+
+    /// Has logs led by the node that leads `system`: connectors run there, and need those leads.
+    pub fn lead_with_system(&self, logs: BTreeSet<String>) {
+        self.placement().inspect(|placement| placement.lead_with_system(logs));
+    }
+
+    /// Waits until a node leads a log that was created here just now; the placer needs a moment.
+    fn await_leader(&self, name: &str) {
+        let (Some(cluster), Some(log)) = (self.cluster(), self.get(name)) else { return };
+        let (begun, changes) = (Instant::now(), log.role_changes());
+        let is_led = |log: &Log| match log.role() {
+            Role::Following { leader } => leader.is_some(),
+            role => role.leads(),
+        };
+        loop {
+            let seen = changes.head();
+            if is_led(&log) || changes.is_closed() || begun.elapsed() > cluster.lead_timeout {
+                return;
+            }
+            cluster.engine.nudge();
+            changes.wait_past(seen, LOOK);
+        }
     }
 
     pub(super) fn create_shared(
@@ -243,9 +275,7 @@ impl Node {
             match system.append(append) {
                 Ok(_) => {
                     self.follow_catalog(shared)?;
-                    if let Some(log) = self.get(name) {
-                        log.claim_lead();
-                    }
+                    self.await_leader(name);
                     return Ok(true);
                 }
                 Err(AppendError::Conflict(_) | AppendError::SetBack) => {}
@@ -291,13 +321,18 @@ impl Node {
     }
 }
 
-/// The leader of a log, known to the log itself or else to the log `system`; `None` for `system`
-/// if this is that log.
+/// The leader of a log, known to the log itself or else to placement or to the log `system`, which
+/// is `None` if this is that log.
 ///
 /// Requests go there with the credentials of clients. Whoever writes to the engine can claim the
 /// lead of a log under any URL, but not write to `system`, which is sealed: so the URL is the one
 /// that `system` has for a node of this name.
-pub(super) fn leader_of(log: &Log, system: Option<&Log>, members: &Members) -> Option<Leader> {
+pub(super) fn leader_of(
+    (name, log): (&str, &Log),
+    system: Option<&Log>,
+    members: &Members,
+    placement: &Placement,
+) -> Option<Leader> {
     let followed = |log: &Log| match log.role() {
         Role::Following { leader } => Some(leader),
         _ => None,
@@ -305,22 +340,26 @@ pub(super) fn leader_of(log: &Log, system: Option<&Log>, members: &Members) -> O
     let claimed = followed(log)?;
     let Some(system) = system else { return claimed };
     let of_system = followed(system).flatten();
-    let Some(claimed) = claimed else { return of_system };
-    let url = match of_system.filter(|leader| leader.node == claimed.node) {
-        Some(leader) => leader.url,
-        None => members.url(system, &claimed.node)?,
+    let named = || placement.named(name).map(|(node, _)| node);
+    let (node, epoch) = match claimed {
+        Some(claimed) => (claimed.node, claimed.epoch),
+        None => match named() {
+            Some(node) => (node, 0),
+            None => return of_system,
+        },
     };
-    Some(Leader { url, ..claimed })
+    let url = match of_system.filter(|leader| leader.node == node) {
+        Some(leader) => leader.url,
+        None => members.url(system, &node)?,
+    };
+    Some(Leader { node, url, epoch })
 }
 
 /// The thread's work.
 fn look_after(node: &Weak<Node>, cluster: &Cluster) {
-    let mut claimed: Option<Instant> = None;
     // The log `system` could not be read.
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
-    let mut led = false;
-    let mut unled = UnledLogs::default();
     let mut ingest = IngestWatch::default();
     loop {
         let Some(node) = node.upgrade() else { return };
@@ -340,19 +379,8 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
         if matches!(twin, Twin::None(_)) {
             shared.joined.store(true, Ordering::Release);
         }
-        unled.give_up_if_unfit(&node, &system, cluster);
         ingest.look(&node, cluster.leader_wait);
-        let leads = system.role().leads();
-        if leads && !led {
-            // The others are due at once.
-            claimed = None;
-        }
-        led = leads;
-        if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
-            && claim_others(&node, &system, cluster)
-        {
-            claimed = Some(Instant::now());
-        }
+        shared.placement.look(&node, &system, cluster);
         let feed = system.feed().clone();
         drop((system, node));
         feed.wait_past(seen, LOOK);
@@ -389,42 +417,6 @@ impl Twin {
                 Twin::Told
             }
             _ => self,
-        }
-    }
-}
-
-/// Claims the logs that this node does not lead although it leads `system`; tells whether there
-/// were any.
-fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
-    match system.role() {
-        Role::Leading { .. } => {}
-        // There was never a leader: no silence to wait for.
-        Role::Following { leader: None } if system.stats().epoch == 0 && system.head() == 0 => {
-            system.claim_lead();
-            return true;
-        }
-        _ => {
-            resign_others(node);
-            return false;
-        }
-    }
-    let mut any = false;
-    for (name, log) in node.all() {
-        if name != SYSTEM_LOG && matches!(log.role(), Role::Following { .. }) {
-            tracing::debug!(log = name, node = cluster.node.as_str(), "claiming the lead");
-            log.claim_lead();
-            any = true;
-        }
-    }
-    any
-}
-
-/// Gives up the logs that this node leads although it does not lead `system`: that leader will
-/// claim them, and until then this node must promise nothing.
-fn resign_others(node: &Node) {
-    for (name, log) in node.all() {
-        if name != SYSTEM_LOG && log.role().leads() {
-            log.resign();
         }
     }
 }

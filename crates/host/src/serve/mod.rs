@@ -1,6 +1,5 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-mod hand_lead;
 mod listeners;
 pub mod open;
 mod twin;
@@ -11,6 +10,7 @@ use crate::cluster_watch;
 use crate::http::connection::EarlierTraffic;
 use crate::http::server::Server;
 use crate::http::{Host, connection};
+use crate::leads;
 use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
@@ -106,6 +106,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
         tokio::spawn(async move { tell_refusals(&audited).await });
         log_watch::start(&host);
         cluster_watch::start(&host);
+        leads::start(&host);
         host.backups.start(&host.node, &host.clock, host.stopping.clone())?;
         let kept = Arc::clone(&host);
         let other_files = Box::new(move || kept.kept_files());
@@ -118,7 +119,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
             signals.next().await;
             std::process::exit(130);
         });
-        hand_lead::to_another(&host).await;
+        leads::hand_over(&host).await;
         let _ = stop.send(true);
         wakes.iter().for_each(|wake| wake());
         // The threads limit their own draining; this waits for them without blocking the signals.

@@ -9,6 +9,7 @@ mod cluster_common;
 mod cluster_consumers;
 mod cluster_leads;
 mod cluster_outages;
+mod cluster_placement;
 mod cluster_repeats;
 mod cluster_slow;
 mod cluster_trust;

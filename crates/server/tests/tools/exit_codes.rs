@@ -57,6 +57,7 @@ fn tools(dir: &TempDir) -> Vec<Vec<String>> {
         "token create --role reader".to_owned(),
         "cluster status".to_owned(),
         "cluster transfer --to b".to_owned(),
+        "cluster transfer --log orders --to b".to_owned(),
         "sink list".to_owned(),
         format!("sink put a {definition}"),
         "source status a".to_owned(),

@@ -36,7 +36,9 @@ impl RoutingTable {
         let here = authority(&cluster.url).to_owned();
         let leader = match &request.log {
             Some(log) if log.role().leads() => Some(here.clone()),
-            Some(log) => host.node.leader_of(log).map(|leader| authority(&leader.url).to_owned()),
+            Some(log) => {
+                host.node.leader_of(&database, log).map(|leader| authority(&leader.url).to_owned())
+            }
             None => None,
         };
         let members = host.node.members().unwrap_or_default();

@@ -55,6 +55,7 @@ impl SharedJournal {
         }
         self.offers.send(&mut *self.engine, self.seen, now_us);
         self.counters.repeated_offers.store(self.offers.repeated(), Ordering::Relaxed);
+        self.counters.lead_timeout_us.store(self.lead.timeout_us(), Ordering::Relaxed);
     }
 
     pub(super) fn lead_state(&self) -> LeadState {

@@ -80,10 +80,18 @@ pub(crate) struct SharedCounters {
     pub(crate) repeated_offers: AtomicU64,
     /// Batches of other nodes applied here.
     pub(crate) foreign_batches: AtomicU64,
+    /// The lead timeout over the engine as it is, in µs.
+    pub(crate) lead_timeout_us: AtomicU64,
     /// The pending order about the lead.
     pub(crate) told: OrderSlot,
     /// A check found the file with the copy's identity damaged; the journal writes it again.
     pub(crate) is_identity_lost: AtomicBool,
+}
+
+impl SharedCounters {
+    pub(crate) fn lead_timeout(&self) -> Duration {
+        Duration::from_micros(self.lead_timeout_us.load(Ordering::Relaxed))
+    }
 }
 
 /// An order about the lead. A later order replaces an earlier one.

@@ -1,0 +1,163 @@
+//! Leads of several logs on several nodes: where they are, that they move without a failed request,
+//! and that a node's death concerns its own logs alone.
+
+use crate::client::Client;
+use crate::done::StopSignal;
+use crate::nodes::{NAMES, Nodes, event, position_of, until};
+use crate::postgres;
+use crate::program::run;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LOGS: [&str; 3] = ["main", "orders", "stock"];
+
+/// Three nodes and three logs, each led by another node.
+fn spread(postgres: &postgres::Postgres, flags: &[&str]) -> Nodes {
+    let nodes = Nodes::start(postgres.new_journal(), flags);
+    until("all are known", || {
+        let told = nodes.client(nodes.leader()).get("/v1/cluster").unwrap().expect(200);
+        told["nodes"].as_array().is_some_and(|nodes| nodes.len() == 3)
+    });
+    for log in &LOGS[1..] {
+        let made = nodes.client(0).call("PUT", &format!("/v1/logs/{log}"), &[], b"").unwrap();
+        assert!(made.status < 300, "{made:?}");
+    }
+    until("each node leads one", || {
+        let leaders: BTreeSet<usize> = LOGS.iter().filter_map(|log| leader(&nodes, log)).collect();
+        leaders.len() == 3
+    });
+    nodes
+}
+
+/// What a node says of a log.
+fn state(nodes: &Nodes, node: usize, log: &str) -> Value {
+    let told = nodes.client(node).get("/v1/cluster").unwrap().expect(200);
+    let logs = told["logs"].as_array().unwrap();
+    logs.iter().find(|state| state["log"] == *log).cloned().unwrap_or_default()
+}
+
+/// The node that says it leads a log.
+fn leader(nodes: &Nodes, log: &str) -> Option<usize> {
+    let up = (0..NAMES.len()).filter(|&node| nodes.is_up(node));
+    up.into_iter().find(|&node| state(nodes, node, log)["role"] == "leading")
+}
+
+fn append(client: &mut Client, log: &str, data: impl Into<Value>) -> u64 {
+    position_of(&client.post(&format!("/v1/logs/{log}/append"), &event(data)).unwrap())
+}
+
+#[test]
+fn the_logs_of_a_node_that_dies_are_led_by_others_and_no_other_log_waits() {
+    let Some(postgres) = postgres::shared("leads of several logs") else { return };
+    let mut nodes = spread(postgres, &[]);
+    for (at, log) in LOGS.into_iter().enumerate() {
+        for node in 0..3 {
+            append(&mut nodes.client(node), log, json!([at, node]));
+        }
+    }
+    let placer = nodes.leader();
+    let (dies, log) = (0..3)
+        .filter(|&node| node != placer)
+        .find_map(|node| Some((node, *LOGS.iter().find(|log| leader(&nodes, log) == Some(node))?)))
+        .expect("each leads one");
+    nodes.kill(dies);
+    let others = LOGS.into_iter().filter(|other| *other != log);
+    for (at, other) in others.enumerate() {
+        let node = (0..3).filter(|&node| node != dies).nth(at).unwrap();
+        append(&mut nodes.client(node), other, "at once");
+    }
+    assert_ne!(leader(&nodes, log).map(|_| ()), Some(()), "nobody leads the dead node's log yet");
+    let begun = Instant::now();
+    append(&mut nodes.client(placer), log, "later");
+    println!("no writes to {log} for {:?}", begun.elapsed());
+    nodes.start_again(dies);
+    let heads = LOGS.map(|log| {
+        let path = format!("/v1/logs/{log}/head?consistency=linearizable");
+        nodes.client(dies).get(&path).unwrap().expect(200)["head"].as_u64().unwrap()
+    });
+    assert_eq!(heads, [4; 3]);
+}
+
+#[test]
+fn a_log_is_pinned_and_moves_without_a_failed_request() {
+    let Some(postgres) = postgres::shared("moves of leads") else { return };
+    let nodes = spread(postgres, &[]);
+    let done = StopSignal::default();
+    let waits = Mutex::new(Vec::<Duration>::new());
+    let moves = Mutex::new(Vec::<Duration>::new());
+    thread::scope(|scope| {
+        for writer in 0..6 {
+            let (nodes, done, waits) = (&nodes, &done, &waits);
+            scope.spawn(move || {
+                let mut client = nodes.client(writer % 3);
+                for n in 0.. {
+                    if done.is_set() {
+                        return;
+                    }
+                    let asked = Instant::now();
+                    append(&mut client, "orders", json!([writer, n]));
+                    waits.lock().unwrap().push(asked.elapsed());
+                    thread::sleep(Duration::from_millis(2));
+                }
+            });
+        }
+        let _ends = done.at_the_end();
+        for round in 0..15 {
+            let to = NAMES[round % 3];
+            let url = nodes.node(round / 3 % 3).url();
+            let begun = Instant::now();
+            let pin = ["cluster", "transfer", "--url", &url, "--log", "orders", "--to", to];
+            let told = run(&pin).done();
+            assert!(told.contains(&format!("pinned to {to}")), "{told}");
+            until("it leads", || leader(&nodes, "orders") == Some(round % 3));
+            moves.lock().unwrap().push(begun.elapsed());
+        }
+    });
+    let (mut waits, moves) = (waits.into_inner().unwrap(), moves.into_inner().unwrap());
+    waits.sort_unstable();
+    let at = |permille: usize| waits[(waits.len() - 1) * permille / 1000];
+    println!(
+        "{} appends during {} moves: p50 {:?}, p99 {:?}, p99.9 {:?}, most {:?}",
+        waits.len(),
+        moves.len(),
+        at(500),
+        at(990),
+        at(999),
+        at(1000)
+    );
+    for node in 0..3 {
+        until("it knows the pin", || state(&nodes, node, "orders")["pinned_to"] == NAMES[2]);
+    }
+    let path = "/v1/logs/orders/head?consistency=linearizable";
+    let head = nodes.client(1).get(path).unwrap().expect(200)["head"].as_u64();
+    assert_eq!(head, Some(waits.len() as u64), "each is stored once");
+    let url = nodes.node(0).url();
+    run(&["cluster", "transfer", "--url", &url, "--log", "none", "--to", "a"]).failed(64, "none");
+    run(&["cluster", "transfer", "--url", &url, "--log", "orders", "--to", "x"])
+        .failed(64, "a, b, c");
+    run(&["cluster", "transfer", "--url", &url, "--log", "orders"]).failed(64, "--unpin");
+    run(&["cluster", "transfer", "--url", &url, "--log", "orders", "--unpin"]).done();
+    until("the pin is lifted", || state(&nodes, 1, "orders")["pinned_to"].is_null());
+}
+
+#[test]
+fn a_node_that_stops_leaves_no_log_without_a_leader() {
+    let Some(postgres) = postgres::shared("stopping nodes with leads") else { return };
+    // Without handing over, nobody would lead for this long.
+    let mut nodes = spread(postgres, &["--lead-timeout-ms", "8000"]);
+    for round in 0..3 {
+        let stops = leader(&nodes, LOGS[round]).expect("it is led");
+        nodes.stop(stops);
+        let left: Vec<usize> = (0..3).filter(|&node| node != stops).collect();
+        for log in LOGS {
+            let begun = Instant::now();
+            append(&mut nodes.client(left[round % 2]), log, round);
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(4), "nobody led {log} for {waited:?}");
+        }
+        nodes.start_again(stops);
+    }
+}
