@@ -16,6 +16,8 @@ pub(crate) struct Arguments {
     pub(crate) faults: Vec<Fault>,
     /// Number of nodes; one with `files`.
     pub(crate) nodes: usize,
+    /// Number of logs.
+    pub(crate) logs: u64,
     /// A single node on files, without anything that needs several nodes: for trying the test
     /// itself.
     pub(crate) files: bool,
@@ -35,13 +37,14 @@ pub(crate) struct Arguments {
 }
 
 const USAGE: &str = "\
-usage: tests/cluster/run [--minutes N | --seconds N] [--seed S] [--plant NAME] [--faults NAME,…] [--nodes N]
+usage: tests/cluster/run [--minutes N | --seconds N] [--seed S] [--plant NAME] [--faults NAME,…] [--nodes N] [--logs N]
     [--files] [--standby] [--lead-timeout-ms N] [--patience N] [--pace-ms N] [--out FOLDER]
 
   --minutes, --seconds  how long (1 minute)
   --seed                which faults, when, and what clients ask for (drawn)
   --plant               a bug in the trial that has to be found: the exit status is 0 if it is
   --faults              only these, each as often as it is named
+  --logs                that registers and appends use (3): a leader is that of a drawn one
   --files               a single node on files, to try the trial itself
   --standby             PostgreSQL commits with a synchronous standby; adds the faults cancel-wait and promote
   --lead-timeout-ms     of the nodes (2000)
@@ -58,6 +61,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, Str
         plant: None,
         faults: Vec::new(),
         nodes: 3,
+        logs: 3,
         files: false,
         standby: false,
         lead_timeout: Duration::from_millis(2000),
@@ -86,6 +90,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, Str
             "--seconds" => read.length = Duration::from_secs(number()?),
             "--seed" => read.seed = number()?,
             "--nodes" => read.nodes = number()?.clamp(1, 9) as usize,
+            "--logs" => read.logs = number()?.clamp(1, 9),
             "--lead-timeout-ms" => read.lead_timeout = Duration::from_millis(number()?),
             "--patience" => read.patience = number()? as u32,
             "--pace-ms" => read.pace = Duration::from_millis(number()?),

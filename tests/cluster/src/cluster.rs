@@ -14,10 +14,15 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// The log of those requests that name none.
+pub(crate) const MAIN: &str = "main";
+
 /// The system under test.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
+    /// The logs, of which `main` is the first.
+    pub(crate) logs: Vec<String>,
     /// The primary; `None` with files.
     primary: Option<Mutex<Postgres>>,
     standby: Mutex<Option<Postgres>>,
@@ -26,6 +31,12 @@ pub(crate) struct Cluster {
 /// An address that a killed node finds free when it comes back.
 fn free_address() -> std::net::SocketAddr {
     ([127, 0, 0, 1], wellspring_patience::free_port()).into()
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn write_key(path: &Path, seed: u64) -> io::Result<()> {
@@ -53,13 +64,67 @@ impl Cluster {
             let link = primary.as_ref().map(|primary| Proxy::new(primary.address)).transpose()?;
             nodes.push(new_node(arguments, index, link, &key)?);
         }
-        let cluster =
-            Cluster { nodes, primary: primary.map(Mutex::new), standby: Mutex::new(standby) };
+        let logs = (1..=arguments.logs).map(|number| match number {
+            1 => MAIN.to_owned(),
+            _ => format!("log-{number}"),
+        });
+        let cluster = Cluster {
+            nodes,
+            logs: logs.collect(),
+            primary: primary.map(Mutex::new),
+            standby: Mutex::new(standby),
+        };
         for node in &cluster.nodes {
             node.start()?;
         }
+        let is_ready = |node: &Node| {
+            let answer = cluster.look(node, "/health/ready?for=writes");
+            answer.is_some_and(|answer| answer.status == 200)
+        };
+        cluster.nodes.iter().for_each(|node| until(|| is_ready(node)));
+        // By then each has been asked whether it takes leads.
+        std::thread::sleep(arguments.lead_timeout / 2);
+        for log in &cluster.logs {
+            let target = format!("/v1/logs/{log}");
+            until(|| cluster.is_done(Request { method: "PUT", ..Request::get(&target) }));
+        }
         cluster.writable(Duration::from_secs(60)).map_err(io::Error::other)?;
+        // With half of the seeds each log returns to a node of its own, with the others it stays.
+        if Dice::new(arguments.seed, 6).percent(50) && !arguments.files {
+            for (log, node) in cluster.logs.iter().zip(&cluster.nodes) {
+                let (target, to) = (format!("/v1/cluster/leads/{log}"), json!({"to": node.name}));
+                until(|| cluster.is_done(Request { method: "PUT", ..Request::post(&target, &to) }));
+            }
+        }
+        println!("{}", cluster.leads());
         Ok(cluster)
+    }
+
+    fn is_done(&self, request: Request<'_>) -> bool {
+        let answer = Client::default().ask(self.nodes[0].address, &request);
+        answer.is_ok_and(|answer| answer.status < 300)
+    }
+
+    /// Who leads which log, in words.
+    pub(crate) fn leads(&self) -> String {
+        let leader = |log: &String| self.leader_of(log).map_or("nobody", |node| &node.name);
+        let leads = self.logs.iter().map(|log| format!("{log}: {}", leader(log)));
+        leads.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The node that most recently took the lead of a log, according to any running node.
+    pub(crate) fn leader_of(&self, log: &str) -> Option<&Node> {
+        if self.nodes.len() == 1 {
+            return self.nodes.first();
+        }
+        let up = self.nodes.iter().filter(|node| node.is_up());
+        let told = up.filter_map(|node| {
+            let json = self.look(node, "/v1/cluster")?.json();
+            let state = json["logs"].as_array()?.iter().find(|state| state["log"] == *log)?;
+            Some((state["epoch"].as_u64()?, state["leader"].as_str()?.to_owned()))
+        });
+        let (_, name) = told.max()?;
+        self.nodes.iter().find(|node| node.name == name)
     }
 
     pub(crate) fn primary(&self) -> Option<Postgres> {
@@ -116,9 +181,11 @@ impl Cluster {
     /// node fails.
     pub(crate) fn writable(&self, wait: Duration) -> Result<Duration, String> {
         let begun = Instant::now();
-        for node in self.nodes.iter().filter(|node| node.is_up()) {
+        let up = self.nodes.iter().filter(|node| node.is_up());
+        for (node, log) in up.flat_map(|node| self.logs.iter().map(move |log| (node, log))) {
             let event = json!({"events": [{"type": "Tried", "data": {}}]});
-            let request = Request::post("/v1/append", &event);
+            let target = format!("/v1/logs/{log}/append");
+            let request = Request::post(&target, &event);
             loop {
                 let answer = Client::default().ask(node.address, &request);
                 let told = match answer {
@@ -130,7 +197,7 @@ impl Cluster {
                 };
                 if begun.elapsed() > wait {
                     return Err(format!(
-                        "node {} took no append within {} s: {told}",
+                        "node {} took no append to {log} within {} s: {told}",
                         node.name,
                         wait.as_secs()
                     ));

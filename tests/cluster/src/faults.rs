@@ -33,8 +33,10 @@ pub(crate) enum Fault {
     ResetLink,
     /// `pg_ctl stop -m immediate`, then a start.
     CrashPostgres,
-    /// Another node is asked to lead.
+    /// Another node is asked to lead the log `system`.
     Transfer,
+    /// A log is pinned to another node, and then its pin is lifted.
+    Pin,
     /// SIGTERM and a restart.
     Restart,
     /// `kill -9` of a follower; its copy is removed before the restart.
@@ -46,7 +48,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 15] = [
+    pub(crate) const ALL: [Fault; 16] = [
         Fault::KillLeader,
         Fault::KillFollower,
         Fault::KillAll,
@@ -58,6 +60,7 @@ impl Fault {
         Fault::ResetLink,
         Fault::CrashPostgres,
         Fault::Transfer,
+        Fault::Pin,
         Fault::Restart,
         Fault::Wipe,
         Fault::CancelWait,
@@ -77,6 +80,7 @@ impl Fault {
             Fault::ResetLink => "reset-link",
             Fault::CrashPostgres => "crash-postgres",
             Fault::Transfer => "transfer",
+            Fault::Pin => "pin",
             Fault::Restart => "restart",
             Fault::Wipe => "wipe",
             Fault::CancelWait => "cancel-wait",
@@ -106,6 +110,8 @@ pub(crate) struct FaultRecord {
     pub(crate) fault: &'static str,
     /// The affected node, if any.
     pub(crate) node: String,
+    /// The log whose leader was drawn, if one was.
+    pub(crate) log: String,
     /// Start and end of the fault, since the start of the trial.
     pub(crate) start_ns: u64,
     pub(crate) healed_ns: u64,
@@ -123,8 +129,14 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
     let begun = Instant::now();
     let mut file = File::create(world.arguments.folder.join("faults.jsonl"))?;
     let dice = Dice::new(world.arguments.seed, 1);
-    let mut hand =
-        FaultInjector { world, dice, bag: Vec::new(), broken_ns: 0, has_promoted: false };
+    let mut hand = FaultInjector {
+        world,
+        dice,
+        bag: Vec::new(),
+        log: String::new(),
+        broken_ns: 0,
+        has_promoted: false,
+    };
     let mut records = Vec::new();
     sleep(Duration::from_secs(1));
     while begun.elapsed() < world.arguments.length {
@@ -133,6 +145,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
             continue;
         }
         hand.broken_ns = world.history.now();
+        hand.log.clear();
         let done = hand.inflict(fault);
         let (node, trouble) = match done {
             Ok(node) => (node, String::new()),
@@ -143,6 +156,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
         let record = FaultRecord {
             fault: fault.name(),
             node,
+            log: hand.log.clone(),
             start_ns: hand.broken_ns,
             healed_ns,
             settled_ms: settled.as_ref().ok().map(|took| took.as_millis() as u64),
@@ -161,10 +175,11 @@ fn line(record: &FaultRecord) -> String {
     let settled =
         record.settled_ms.map_or("not settled".into(), |ms| format!("settled {ms} ms later"));
     format!(
-        "{:7.2} s  {:14} {:3} for {:5.2} s, {settled} {}",
+        "{:7.2} s  {:14} {:3} {:6} for {:5.2} s, {settled} {}",
         seconds(record.start_ns),
         record.fault,
         record.node,
+        record.log,
         seconds(record.healed_ns - record.start_ns),
         record.trouble,
     )
@@ -176,6 +191,8 @@ struct FaultInjector<'a> {
     dice: Dice,
     /// Faults still to occur before all are drawn again.
     bag: Vec<Fault>,
+    /// The log whose leader was drawn for this one.
+    log: String,
     /// When the last of them took effect.
     broken_ns: u64,
     has_promoted: bool,
@@ -194,16 +211,24 @@ impl<'a> FaultInjector<'a> {
         sleep(Duration::from_millis(self.dice.between(least_ms, most_ms)));
     }
 
-    fn leader(&self) -> io::Result<&'a Node> {
-        self.world.cluster.leader().ok_or_else(|| io::Error::other("no node knows a leader"))
+    /// The leader of a drawn log.
+    fn leader(&mut self) -> io::Result<&'a Node> {
+        let logs = &self.world.cluster.logs;
+        self.log.clone_from(&logs[self.dice.below(logs.len() as u64) as usize]);
+        let leader = self.world.cluster.leader_of(&self.log);
+        leader.ok_or_else(|| io::Error::other(format!("no node knows a leader of {}", self.log)))
     }
 
-    /// A follower; the leader, if there is no other node.
+    /// A node that does not lead a drawn log; the leader, if there is no other node.
     fn follower(&mut self) -> io::Result<&'a Node> {
         let leader = self.leader()?;
+        Ok(self.other_than(leader))
+    }
+
+    fn other_than(&mut self, node: &'a Node) -> &'a Node {
         let nodes = self.world.cluster.nodes.iter();
-        let others: Vec<_> = nodes.filter(|node| node.name != leader.name).collect();
-        Ok(if others.is_empty() { leader } else { self.dice.one(&others) })
+        let others: Vec<_> = nodes.filter(|other| other.name != node.name).collect();
+        if others.is_empty() { node } else { self.dice.one(&others) }
     }
 
     fn any(&mut self) -> io::Result<&'a Node> {
@@ -238,6 +263,7 @@ impl<'a> FaultInjector<'a> {
                 Ok(String::new())
             }
             Fault::Transfer => self.transfer(),
+            Fault::Pin => self.pin(),
             Fault::Restart => self.restart(),
             Fault::CancelWait => self.cancel_waits(),
             Fault::Promote => {
@@ -301,7 +327,9 @@ impl<'a> FaultInjector<'a> {
     }
 
     fn transfer(&mut self) -> io::Result<String> {
-        let (leader, to) = (self.leader()?, self.follower()?);
+        let nobody = || io::Error::other("no node knows a leader");
+        let leader = self.world.cluster.leader().ok_or_else(nobody)?;
+        let to = self.other_than(leader);
         self.breaks();
         let asked = if self.dice.percent(50) { leader } else { to };
         let request = json!({"to": to.name});
@@ -313,6 +341,30 @@ impl<'a> FaultInjector<'a> {
         }
         let body = String::from_utf8_lossy(&answer.body);
         Err(io::Error::other(format!("transfer to {}: {} {body}", to.name, answer.status)))
+    }
+
+    /// Pins a drawn log to a node that does not lead it, and lifts the pin after a while.
+    fn pin(&mut self) -> io::Result<String> {
+        let leader = self.leader()?;
+        let (to, log) = (self.other_than(leader), self.log.clone());
+        let asked = self.any()?;
+        self.log = log;
+        self.breaks();
+        let target = format!("/v1/cluster/leads/{}", self.log);
+        let body = json!({"to": to.name});
+        let pin =
+            crate::http::Request { method: "PUT", ..crate::http::Request::post(&target, &body) };
+        let lift = crate::http::Request { method: "DELETE", ..crate::http::Request::get(&target) };
+        for request in [pin, lift] {
+            let answer = crate::http::Client::default().ask(asked.address, &request);
+            let answer = answer.map_err(|failure| io::Error::other(failure.to_string()))?;
+            if !matches!(answer.status, 200 | 204) {
+                let body = String::from_utf8_lossy(&answer.body);
+                return Err(io::Error::other(format!("pin {}: {} {body}", to.name, answer.status)));
+            }
+            self.rest(0, 2000);
+        }
+        Ok(to.name.clone())
     }
 
     fn restart(&mut self) -> io::Result<String> {

@@ -56,6 +56,8 @@ pub(crate) struct Operation {
     /// The last node that was asked, and its process.
     pub(crate) node: String,
     pub(crate) life: u64,
+    /// The log.
+    pub(crate) log: String,
     /// The register or item; for ingest, the connection.
     pub(crate) key: String,
     /// For a register: its previous value.

@@ -9,6 +9,7 @@ fn outage_ms(fault: &FaultRecord, operations: &[Operation], stalls: &[(u64, u64)
     let writes = operations.iter().filter(|operation| {
         matches!(operation.kind, Kind::Append | Kind::Cas)
             && operation.outcome == Outcome::Done
+            && (fault.log.is_empty() || operation.log == fault.log)
             && operation.start_ns >= fault.start_ns
             && operation.node != fault.node
     });

@@ -70,27 +70,11 @@ fn at_rest(world: &World, faults: &[FaultRecord]) -> Vec<Finding> {
     for node in nodes {
         found.extend(checks::accounts(&node.name, &account_at_rest(world, node)));
     }
-    let mut logs = Vec::new();
-    for node in nodes {
-        match checks::fetch(node) {
-            Ok((bytes, events)) => logs.push((node.name.as_str(), bytes, events)),
-            Err(told) => found.push(Finding { check: "copies", told }),
-        }
-    }
-    let bytes: Vec<_> = logs.iter().map(|(name, bytes, _)| (*name, bytes.as_slice())).collect();
-    found.extend(checks::copies(&bytes));
     found.extend(checks::panics(nodes));
     let operations = world.history.all();
-    if let Some((_, _, events)) = logs.first() {
-        println!("{} events in the log", events.len());
-        let end_of = |name: &str, life| {
-            let node = nodes.iter().find(|node| node.name == name);
-            node.map_or(LifeEnd::Killed, |node| node.end_of(life))
-        };
-        found.extend(checks::history(&operations, events, &end_of));
-        if let Some(primary) = world.cluster.primary() {
-            found.extend(rows(&primary, events));
-        }
+    println!("{}", world.cluster.leads());
+    for log in &world.cluster.logs {
+        found.extend(log_at_rest(world, log, &operations));
     }
     for node in nodes {
         let sold = |item| sold(world, node, item);
@@ -98,6 +82,32 @@ fn at_rest(world: &World, faults: &[FaultRecord]) -> Vec<Finding> {
     }
     if let Some(late) = late(world, faults, &operations) {
         found.push(late);
+    }
+    found
+}
+
+/// The checks of one log.
+fn log_at_rest(world: &World, log: &str, operations: &[Operation]) -> Vec<Finding> {
+    let (nodes, mut found) = (&world.cluster.nodes, Vec::new());
+    let mut copies = Vec::new();
+    for node in nodes {
+        match checks::fetch(node, log) {
+            Ok((bytes, events)) => copies.push((node.name.as_str(), bytes, events)),
+            Err(told) => found.push(Finding { check: "copies", told: format!("{log}: {told}") }),
+        }
+    }
+    let bytes: Vec<_> = copies.iter().map(|(name, bytes, _)| (*name, bytes.as_slice())).collect();
+    found.extend(checks::copies(&bytes));
+    let Some((_, _, events)) = copies.first() else { return found };
+    println!("{} events in the log {log}", events.len());
+    let end_of = |name: &str, life| {
+        let node = nodes.iter().find(|node| node.name == name);
+        node.map_or(LifeEnd::Killed, |node| node.end_of(life))
+    };
+    let of_log = operations.iter().filter(|operation| operation.log == log).cloned();
+    found.extend(checks::history(&of_log.collect::<Vec<_>>(), events, &end_of));
+    if let Some(primary) = world.cluster.primary() {
+        found.extend(rows(&primary, log, events));
     }
     found
 }
@@ -115,13 +125,15 @@ fn account_at_rest(world: &World, node: &Node) -> Value {
     }
 }
 
-/// Compares the rows of the log `main` in SQL with the log; waits for the latest ones.
-fn rows(primary: &crate::postgres::Postgres, events: &[checks::Event]) -> Vec<Finding> {
-    let select = "SELECT position, type, array_to_string(tags, ' ') FROM wellspring.ws_event \
-         WHERE log = 'main' OR log LIKE 'main.%' ORDER BY position";
+/// Compares the rows of a log in SQL with the log; waits for the latest ones.
+fn rows(primary: &crate::postgres::Postgres, log: &str, events: &[checks::Event]) -> Vec<Finding> {
+    let select = format!(
+        "SELECT position, type, array_to_string(tags, ' ') FROM wellspring.ws_event \
+         WHERE log = '{log}' OR log LIKE '{log}.%' ORDER BY position"
+    );
     let begun = Instant::now();
     loop {
-        let found = match primary.rows(select) {
+        let found = match primary.rows(&select) {
             Ok(rows) => checks::sql(&rows, events),
             Err(error) => vec![Finding { check: "sql", told: error.to_string() }],
         };
@@ -209,7 +221,9 @@ fn report(
         let told: Vec<_> = outcomes.iter().map(|(outcome, n)| format!("{outcome} {n}")).collect();
         println!("{kind:7} {}", told.join(", "));
     }
-    for name in ["kill-leader", "pause-leader", "transfer", "restart", "drop-link", "stall-link"] {
+    for name in
+        ["kill-leader", "pause-leader", "transfer", "pin", "restart", "drop-link", "stall-link"]
+    {
         let outages = outages::outages_ms(name, faults, operations, stalls);
         if !outages.is_empty() {
             println!("without a write after {name}, {}", outages::words(&outages));

@@ -31,9 +31,10 @@ impl Event {
     }
 }
 
-/// Every event of the log `main`, one per line, after the end was confirmed.
-pub(crate) fn fetch(node: &Node) -> Result<(Vec<u8>, Vec<Event>), String> {
-    let request = Request::get("/v1/events?consistency=linearizable&wait_ms=30000")
+/// Every event of a log, one per line, after the end was confirmed.
+pub(crate) fn fetch(node: &Node, log: &str) -> Result<(Vec<u8>, Vec<Event>), String> {
+    let target = format!("/v1/logs/{log}/events?consistency=linearizable&wait_ms=30000");
+    let request = Request::get(&target)
         .header("Accept", "application/x-ndjson".into())
         .wait(Duration::from_secs(120));
     let answer = Client::default().ask(node.address, &request);

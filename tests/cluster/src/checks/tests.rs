@@ -9,6 +9,7 @@ fn event(position: u64, kind: &str, tag: &str, data: serde_json::Value) -> Event
 
 fn operation(kind: Kind, new: u64, start_ns: u64, outcome: Outcome) -> Operation {
     Operation {
+        log: "main".to_owned(),
         kind,
         client: 1,
         node: "a".into(),

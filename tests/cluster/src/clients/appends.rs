@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Time between two new clients.
 const NEWCOMERS: Duration = Duration::from_millis(100);
 
-/// Short-lived clients that send one request: others may still wait for answers of a dead node.
+/// Short-lived clients that send one request to each log: others may still wait for answers of a
+/// dead node.
 pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
     for thrower in 10_000.. {
         let before = world.history.now();
@@ -23,17 +24,20 @@ pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope
         if world.has_ended() {
             return;
         }
-        scope.spawn(move || {
-            let mut client = TrialClient::new(world, thrower);
-            let node = client.any_node();
-            let number = world.history.number();
-            let event = json!({"type": "Numbered", "data": {"n": number, "part": 0, "of": 1}});
-            let body = json!({"events": [event]});
-            let mut line = client.line(Kind::Append, node);
-            (line.new, line.old) = (number, 1);
-            let told = client.write(node, &Request::post("/v1/append", &body));
-            client.note(line, told);
-        });
+        for log in &world.cluster.logs {
+            scope.spawn(move || {
+                let mut client = TrialClient::new(world, thrower);
+                let node = client.any_node();
+                let number = world.history.number();
+                let event = json!({"type": "Numbered", "data": {"n": number, "part": 0, "of": 1}});
+                let body = json!({"events": [event]});
+                let mut line = client.line(Kind::Append, node);
+                (line.new, line.old, line.log) = (number, 1, log.clone());
+                let target = format!("/v1/logs/{log}/append");
+                let told = client.write(node, &Request::post(&target, &body));
+                client.note(line, told);
+            });
+        }
     }
 }
 
@@ -57,13 +61,15 @@ pub(super) fn run(mut client: TrialClient<'_>, home: usize) {
             })
             .collect();
         let body = json!({"events": events});
-        let mut request = Request::post("/v1/append", &body);
+        let log = client.any_log();
+        let target = format!("/v1/logs/{log}/append");
+        let mut request = Request::post(&target, &body);
         if with_key {
             request = request.header("Idempotency-Key", format!("append-{number}"));
         }
         let tries = if with_ids || with_key { client.dice.one(&[1, 4]) } else { 1 };
         let mut line = client.line(Kind::Append, node);
-        (line.new, line.old) = (number, count);
+        (line.new, line.old, line.log) = (number, count, log.to_owned());
         if plant == Some(Plant::LostAppend) && client.dice.percent(1) {
             (line.outcome, line.end_ns) = (Outcome::Done, client.world.history.now());
             client.world.history.add(line);

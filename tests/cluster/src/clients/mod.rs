@@ -9,7 +9,7 @@ mod registers;
 pub(crate) use orders::{Item, add_items};
 
 use crate::arguments::Arguments;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, MAIN};
 use crate::dice::Dice;
 use crate::history::{History, Kind, Operation, Outcome};
 use crate::http::{Answer, Client, Failure, Request};
@@ -92,6 +92,10 @@ impl<'a> TrialClient<'a> {
         &nodes[self.dice.below(nodes.len() as u64) as usize]
     }
 
+    fn any_log(&mut self) -> &'a str {
+        self.dice.one(&self.world.cluster.logs.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     fn ask(&mut self, node: &Node, request: &Request<'_>) -> Result<Answer, Failure> {
         self.http.ask(node.address, request)
     }
@@ -158,6 +162,7 @@ impl<'a> TrialClient<'a> {
             client: self.who,
             node: node.name.clone(),
             life: node.life(),
+            log: MAIN.to_owned(),
             key: String::new(),
             old: 0,
             new: 0,

@@ -6,11 +6,12 @@ use crate::http::{Answer, Request};
 use crate::node::Node;
 use crate::plant::Plant;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// How long a key is used: the checker's work grows with the operations per key.
 const KEY_NS: u64 = 4_000_000_000;
 /// Number of simultaneous keys.
-const KEYS: u64 = 3;
+const KEYS: u64 = 6;
 
 /// The state of a register according to a read.
 #[derive(Debug, Clone, Copy)]
@@ -21,28 +22,37 @@ struct RegisterRead {
 }
 
 pub(super) fn run(mut client: TrialClient<'_>) {
-    // The newest position reported to this client.
-    let mut newest = 0;
+    // The newest positions reported to this client, by log.
+    let mut newest: HashMap<&str, u64> = HashMap::new();
     while !client.world.has_ended() {
-        let key = key(&mut client);
+        let (key, log) = key(&mut client);
+        let newest = newest.entry(log).or_default();
+        let key = &Register { key, log };
         let node = client.any_node();
         match client.dice.below(10) {
-            0..4 => _ = read(&mut client, node, &key, Freshness::Linearizable),
-            4 => _ = read(&mut client, node, &key, Freshness::After(newest)),
-            5 => _ = read(&mut client, node, &key, Freshness::Cached),
+            0..4 => _ = read(&mut client, node, key, Freshness::Linearizable),
+            4 => _ = read(&mut client, node, key, Freshness::After(*newest)),
+            5 => _ = read(&mut client, node, key, Freshness::Cached),
             _ => {
-                let Some(seen) = read(&mut client, node, &key, Freshness::Local) else { continue };
+                let Some(seen) = read(&mut client, node, key, Freshness::Local) else { continue };
                 let node = client.any_node();
-                newest = swap(&mut client, node, &key, seen).unwrap_or(newest);
+                *newest = swap(&mut client, node, key, seen).unwrap_or(*newest);
             }
         }
         client.pause();
     }
 }
 
-fn key(client: &mut TrialClient<'_>) -> String {
+/// A register and the log that holds it.
+struct Register<'a> {
+    key: String,
+    log: &'a str,
+}
+
+fn key<'a>(client: &mut TrialClient<'a>) -> (String, &'a str) {
     let generation = client.world.history.now() / KEY_NS;
-    format!("{generation}-{}", client.dice.below(KEYS))
+    let (logs, number) = (&client.world.cluster.logs, client.dice.below(KEYS));
+    (format!("{generation}-{number}"), &logs[number as usize % logs.len()])
 }
 
 /// The freshness that a read requests.
@@ -58,7 +68,7 @@ enum Freshness {
 fn read(
     client: &mut TrialClient<'_>,
     node: &Node,
-    key: &str,
+    Register { key, log }: &Register<'_>,
     wanted: Freshness,
 ) -> Option<RegisterRead> {
     let is_planted = client.world.arguments.plant == Some(Plant::StaleReads);
@@ -69,7 +79,7 @@ fn read(
         Freshness::Cached | Freshness::After(_) => "cached",
     };
     let target = format!(
-        "/v1/events?tag=register:{key}&order=desc&limit=1&consistency={consistency}&wait_ms=3000"
+        "/v1/logs/{log}/events?tag=register:{key}&order=desc&limit=1&consistency={consistency}&wait_ms=3000"
     );
     let mut request = Request::get(&target);
     if let Freshness::After(position) = wanted {
@@ -77,7 +87,7 @@ fn read(
     }
     let kind = if matches!(wanted, Freshness::Linearizable) { Kind::Read } else { Kind::Local };
     let mut line = client.line(kind, node);
-    line.key = key.to_owned();
+    (line.key, line.log) = (key.clone(), (*log).to_owned());
     if let Freshness::After(position) = wanted {
         line.position = Some(position);
     }
@@ -116,7 +126,12 @@ fn sight(answer: &Answer) -> Result<(RegisterRead, u64), String> {
 }
 
 /// Sets a register if it is unchanged; returns the position if successful.
-fn swap(client: &mut TrialClient<'_>, node: &Node, key: &str, seen: RegisterRead) -> Option<u64> {
+fn swap(
+    client: &mut TrialClient<'_>,
+    node: &Node,
+    Register { key, log }: &Register<'_>,
+    seen: RegisterRead,
+) -> Option<u64> {
     let value = client.world.history.number();
     let tag = format!("register:{key}");
     let mut event = json!({"type": "RegisterSet", "tags": [tag], "data": {"value": value}});
@@ -133,9 +148,11 @@ fn swap(client: &mut TrialClient<'_>, node: &Node, key: &str, seen: RegisterRead
     }
     let request = json!({"events": [event], "condition": condition});
     let mut line = client.line(Kind::Cas, node);
-    (line.key, line.old, line.new) = (key.to_owned(), seen.value, value);
+    (line.key, line.old, line.new) = (key.clone(), seen.value, value);
+    line.log = (*log).to_owned();
     let node = client.world.cluster.nodes.iter().find(|known| known.name == node.name)?;
-    let (_, told) = client.write_again(node, &Request::post("/v1/append", &request), tries);
+    let target = format!("/v1/logs/{log}/append");
+    let (_, told) = client.write_again(node, &Request::post(&target, &request), tries);
     let position = match &told {
         WriteAnswer::Done(answer) => answer.json()["first"].as_u64(),
         _ => None,
