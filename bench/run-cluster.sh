@@ -2,7 +2,8 @@
 # Three nodes over PostgreSQL, against what PostgreSQL alone does in the same round: p50 of appends at the leader and
 # through a follower beside the journal's statement by hand, a look at the end, and an HTTP ping-pong; appends of 64
 # clients, plain and conditional, beside batches of 100 events by hand and a transaction for each event; reads that are
-# local and linearizable; how far a follower is behind at half load. All with fsync, on a real disk.
+# local and linearizable; how far a follower is behind at half load; three hot logs that one node leads, and three.
+# All with fsync, on a real disk.
 # Environment: ROUNDS (5), COUNT of a latency run (500), SECS of a throughput run (4), ROWS (true: with rows for SQL),
 # PINNINGS is not used: PostgreSQL, three nodes and the client share all cores; PG_SETTINGS ("-c name=value"); see servers.sh.
 source "$(dirname "$0")/servers.sh"
@@ -45,6 +46,31 @@ looked() {
     ./load_row.py "$work/run.json" measurement=read case="$1" round="$round" >> "$out"
 }
 
+# leads CASE NODE NODE NODE: appends to three logs at once, each at the node that leads it.
+leads() {
+    local case=$1 at=0 log loads=()
+    local -a to=("${@:2}") logs=(hot-1 hot-2 hot-3)
+    for log in "${logs[@]}"; do
+        "$wellspring" cluster transfer --url "http://${address[a]}" --log "$log" --to "${to[at]}" > "$work/told.txt"
+        grep -q 'leads it' "$work/told.txt"
+        at=$((at + 1))
+    done
+    sleep 1; at=0
+    for log in "${logs[@]}"; do
+        "$wellspring" bench "http://${address[${to[at]}]}/v1/logs/$log/append" -c 21 --threads 1 --no-pin -z "${secs}s" --warmup 1s \
+            --no-headroom --quiet --json "$work/run-$log.json" \
+            --template -d '{"events":[{"type":"OrderPlaced","tags":["order:{{counter}}"],"data":{"n":{{counter}}}}]}' > "$work/told-$log.txt" 2>&1 &
+        loads+=($!); at=$((at + 1))
+    done
+    for load in "${loads[@]}"; do wait "$load" || true; done
+    for log in "${logs[@]}"; do ./load_row.py "$work/run-$log.json" measurement=leads case="$case" round="$round"; done |
+        python3 -c '
+import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+assert len(rows) == 3
+print(json.dumps(rows[0] | {"rate": sum(row["rate"] for row in rows), "p99_us": max(row["p99_us"] for row in rows)}))' >> "$out"
+}
+
 # entry_bytes: of the leader's last entry of one event, with its head.
 entry_bytes() { sql "SELECT octet_length(entry) FROM wellspring.ws_entry WHERE log LIKE 'main%' AND octet_length(entry) > 200 ORDER BY place DESC LIMIT 1"; }
 
@@ -74,10 +100,13 @@ one() {
         local) looked local '/v1/head?consistency=local' 1 ;;
         linearizable) looked linearizable '/v1/head?consistency=linearizable&wait_ms=10000' 1 ;;
         local-64) looked local-64 '/v1/head?consistency=local' 64 ;;
+        together) leads together "$leader" "$leader" "$leader" ;;
+        apart) leads apart a b c ;;
         linearizable-64) looked linearizable-64 '/v1/head?consistency=linearizable&wait_ms=10000' 64 ;;
     esac
 }
 
+for log in hot-1 hot-2 hot-3; do curl -sf -X PUT "http://${address[a]}/v1/logs/$log" > "$work/told.txt"; done
 round=0; bytes=400
 latency "$leader" warm-up; : > "$out"
 for (( round = 0; round < rounds; round++ )); do
@@ -92,6 +121,7 @@ print(int(next(r["value"] for r in rows if r["server"] == "plain" and r["round"]
 PY
 )
     half_load "$rate"
+    for case in $(in_turns "$round" together apart); do one "$case"; done
 done
 
 report "Three nodes over PostgreSQL"
