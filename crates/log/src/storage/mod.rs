@@ -13,6 +13,7 @@ pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
 pub use held_folder::HeldFolder;
 pub use private_file::{remove_if_there, replace_private_file};
+pub use small_file::{checked_lines, read_small_file, with_check};
 
 use std::fmt::Debug;
 use std::io;

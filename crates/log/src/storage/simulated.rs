@@ -24,6 +24,8 @@ pub struct Faults {
     /// This many writes, barriers and changes of the folder succeed, then all fail, as when the
     /// power goes: a [`crash`](SimulatedStorage::crash) shows what is found afterwards.
     pub power_fails_after: Option<u64>,
+    /// This many writes to files succeed, then one writes half of its bytes and fails.
+    pub write_fails_after: Option<u64>,
     /// Every read fails.
     pub reads_fail: bool,
     /// Maximum number of open files; beyond it, opening and creating fail with `EMFILE`.
@@ -336,7 +338,14 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        spend_power(&mut locked(&self.disk.disk))?;
+        let is_short = {
+            let mut disk = locked(&self.disk.disk);
+            spend_power(&mut disk)?;
+            let left = disk.faults.write_fails_after;
+            disk.faults.write_fails_after = left.and_then(|left| left.checked_sub(1));
+            left == Some(0)
+        };
+        let bytes = if is_short { &bytes[..bytes.len() / 2] } else { bytes };
         let end = offset as usize + bytes.len();
         let growth = end.saturating_sub(locked(&self.content).current.len());
         if growth > 0 {
@@ -347,7 +356,7 @@ impl StorageFile for SimulatedFile {
             content.current.resize(end, 0);
         }
         content.current[offset as usize..end].copy_from_slice(bytes);
-        Ok(())
+        if is_short { Err(io::Error::other("injected short write")) } else { Ok(()) }
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -8,7 +8,7 @@ use std::io;
 ///
 /// # Errors
 /// An error of the file system.
-pub(crate) fn read_small_file(
+pub fn read_small_file(
     storage: &dyn Storage,
     name: &str,
     largest_bytes: usize,
@@ -48,13 +48,15 @@ pub(crate) fn overwrite_if_full(
 }
 
 /// The lines with their check.
-pub(crate) fn with_check(lines: String) -> String {
+#[must_use]
+pub fn with_check(lines: String) -> String {
     let check = crc32c::crc32c(lines.as_bytes());
     lines + &format!("check {check:08x}\n")
 }
 
 /// The lines before the check; `None` if they are damaged.
-pub(crate) fn checked_lines(bytes: &[u8]) -> Option<std::str::Lines<'_>> {
+#[must_use]
+pub fn checked_lines(bytes: &[u8]) -> Option<std::str::Lines<'_>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (lines, check) = text.strip_suffix('\n')?.rsplit_once("check ")?;
     let is_sound = check.len() == 8
