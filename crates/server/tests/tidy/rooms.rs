@@ -72,7 +72,7 @@ const FLOORS: &[&[&str]] = &[
     &["format", "client"],
     &["json", "log", "graph", "bolt", "consumers"],
     &["log-conformance"],
-    &["cypher", "journals/postgres", "connectors", "backup", "subject-keys"],
+    &["cypher", "journals/postgres", "journals/raft", "connectors", "backup", "subject-keys"],
     &["host"],
     &[
         "cli",
