@@ -63,6 +63,7 @@ targets! {
     segment
     template
     tokens
+    wal
     websocket
     written
 }
