@@ -1,7 +1,37 @@
-//! A shared log without another server: the nodes agree on its order by Raft. So far it has the
-//! lowest room, the [write-ahead log](wal), which the engine will stand on.
+//! A shared log without another server: the nodes agree on its order by Raft.
+//!
+//! All logs of all nodes share one group: what they offer at the same time goes into one entry of
+//! its log, a *frame*, behind one barrier a node. The node that leads the group is the
+//! *orderer*; who leads a log is decided by claims, as over any engine.
+//!
+//! ```text
+//! log ─ offer ─► orderer: frame ─► WAL, barrier ─► followers: WAL, barrier
+//!                                                     └─► delivery ─► each log's rule
+//! ```
+//!
+//! - [`wal`]: what a node has acknowledged, on its disk.
+//! - `group`: the consensus library and nothing beside it.
+//! - `runtime`: what the library runs in, turned by hand.
+//! - `elector`: when a node stands for election. Pure.
+//! - `node`: the threads of a node and what they do; `shared_node`: what they share.
+//! - `message`: what nodes tell each other.
+//! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
 
 #![forbid(unsafe_code)]
 
+mod delivery;
+mod elector;
+mod frame;
+mod group;
+mod message;
+mod node;
 mod plants;
+mod runtime;
+mod shared_log;
+mod shared_node;
 pub mod wal;
+
+pub use group::{FoundError, Links, StartError};
+pub use message::{Answer, AppendOutcome, Message, Offer, Question};
+pub use node::{GroupReport, RaftNode, RaftOptions};
+pub use shared_log::{LeadChoice, RaftLog};

@@ -1,0 +1,335 @@
+//! What is committed, for the logs of this process: entries in their order, outcomes of offers, and
+//! answers to questions for the end.
+//!
+//! Recent entries of a log wait here; those before them are read from the WAL again.
+
+use crate::frame::{Item, index_of, place};
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use wellspring_log::shared::{Arrival, AskId, OfferId, OfferOutcome, Place};
+
+/// Most bytes of a log's entries that wait here.
+const RECENT_BYTES: usize = 32 << 20;
+
+/// How much more patience there is with an offer that may have been proposed: a slow disk must not
+/// make logs offer everything again.
+const LEFT_PATIENCE: u64 = 4;
+
+/// See the module's documentation.
+pub(crate) struct Delivery {
+    /// The number of this process: its offers are told apart by it.
+    start: u64,
+    state: Mutex<Delivered>,
+}
+
+#[derive(Default)]
+struct Delivered {
+    /// The last index that was applied.
+    applied: u64,
+    logs: HashMap<Arc<str>, LogTail>,
+    last_connection: u64,
+    last_offer: u64,
+    /// Offers without an outcome, by their number in this process.
+    offers: HashMap<u64, OpenOffer>,
+    /// Questions whose answer waits until this index is applied.
+    ends: Vec<(u64, Asker)>,
+    /// Why nothing is committed here any more.
+    ended: Option<String>,
+}
+
+/// An offer whose outcome is not known.
+struct OpenOffer {
+    log: Arc<str>,
+    connection: u64,
+    id: OfferId,
+    /// When it was made, µs.
+    offered_us: u64,
+    /// Whether anyone may have proposed it.
+    has_left: bool,
+}
+
+/// Who asked for the end of a log.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) log: Arc<str>,
+    pub(crate) connection: u64,
+    pub(crate) id: AskId,
+}
+
+/// The end of a log, and its connection if there is one.
+#[derive(Default)]
+struct LogTail {
+    /// The place of its last entry.
+    last: Place,
+    /// Its entries after `before`, for the connection.
+    recent: VecDeque<(Place, Bytes)>,
+    recent_bytes: usize,
+    before: Place,
+    connection: u64,
+    told: VecDeque<Arrival>,
+    waker: Option<Waker>,
+}
+
+/// What a connection finds.
+pub(crate) enum NextArrival {
+    Arrival(Arrival),
+    /// What follows is not here: the entries of the WAL up to this index have to be searched.
+    InWal {
+        applied: u64,
+    },
+}
+
+/// Why nothing is delivered any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DeliveryEnd {
+    /// Another connection reads the log.
+    Replaced,
+    /// Nothing is committed here any more.
+    Stopped(String),
+}
+
+impl fmt::Display for DeliveryEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeliveryEnd::Replaced => {
+                f.write_str("another connection of this process reads the log")
+            }
+            DeliveryEnd::Stopped(why) => f.write_str(why),
+        }
+    }
+}
+
+impl LogTail {
+    fn keep(&mut self, place: Place, entry: Bytes) {
+        self.last = place;
+        if self.connection == 0 {
+            self.before = place;
+            return;
+        }
+        self.recent_bytes += entry.len();
+        self.recent.push_back((place, entry));
+        while self.recent_bytes > RECENT_BYTES
+            && let Some((oldest, entry)) = self.recent.pop_front()
+        {
+            self.recent_bytes -= entry.len();
+            self.before = oldest;
+        }
+    }
+}
+
+impl Delivered {
+    /// Tells the connection of a log, unless it is gone. Returns who is to be woken.
+    fn tell(&mut self, log: &str, connection: u64, arrival: Arrival) -> Option<Waker> {
+        let tail = self.logs.get_mut(log).filter(|tail| tail.connection == connection)?;
+        tail.told.push_back(arrival);
+        tail.waker.take()
+    }
+
+    fn settle(&mut self, offer: u64, outcome: OfferOutcome) -> Option<Waker> {
+        let OpenOffer { log, connection, id, .. } = self.offers.remove(&offer)?;
+        self.tell(&log, connection, Arrival::Offer { id, outcome })
+    }
+
+    fn answer(&mut self, asker: &Asker, is_known: bool) -> Option<Waker> {
+        let end = self.logs.get(&asker.log).map(|tail| tail.last).filter(|_| is_known);
+        let end = Arrival::End { id: asker.id, end };
+        self.tell(&asker.log, asker.connection, end)
+    }
+}
+
+impl Delivery {
+    /// The entry at this index is committed: a frame with these items, or something else.
+    pub(crate) fn applied(&self, index: u64, items: Vec<Item>) {
+        let mut state = self.state();
+        let mut woken: Vec<Waker> = Vec::new();
+        assert!(index > state.applied, "entries are applied in order");
+        state.applied = index;
+        for (n, Item { start, offer, log, entry }) in items.into_iter().enumerate() {
+            let place = place(index, n);
+            let tail = state.logs.entry(log).or_default();
+            tail.keep(place, entry);
+            woken.extend(tail.waker.take());
+            if start == self.start {
+                woken.extend(state.settle(offer, OfferOutcome::Placed(place)));
+            }
+        }
+        let (due, later) =
+            std::mem::take(&mut state.ends).into_iter().partition(|(wanted, _)| *wanted <= index);
+        let due: Vec<(u64, Asker)> = due;
+        state.ends = later;
+        woken.extend(due.iter().filter_map(|(_, asker)| state.answer(asker, true)));
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Delivery {
+    pub(crate) fn new(start: u64) -> Delivery {
+        Delivery { start, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Delivered> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last index that was applied.
+    pub(crate) fn applied_index(&self) -> u64 {
+        self.state().applied
+    }
+
+    /// Begins to deliver a log's entries; an earlier connection of it gets nothing any more.
+    pub(crate) fn connect(&self, log: &Arc<str>) -> u64 {
+        let mut state = self.state();
+        state.last_connection += 1;
+        let connection = state.last_connection;
+        let tail = state.logs.entry(Arc::clone(log)).or_default();
+        (tail.connection, tail.waker) = (connection, None);
+        tail.told.clear();
+        connection
+    }
+
+    pub(crate) fn disconnect(&self, log: &str, connection: u64) {
+        let mut state = self.state();
+        if let Some(tail) = state.logs.get_mut(log).filter(|tail| tail.connection == connection) {
+            let last = tail.last;
+            *tail = LogTail { last, before: last, ..LogTail::default() };
+        }
+    }
+
+    /// What follows a place, or what the connection is told; `None` if the waker will be woken.
+    ///
+    /// # Errors
+    /// Why nothing will ever follow.
+    pub(crate) fn next(
+        &self,
+        log: &str,
+        connection: u64,
+        read: Option<Place>,
+        waker: &Waker,
+    ) -> Result<Option<NextArrival>, DeliveryEnd> {
+        let mut state = self.state();
+        let (applied, ended) = (state.applied, state.ended.clone());
+        let tail = state.logs.get_mut(log).filter(|tail| tail.connection == connection);
+        let Some(tail) = tail else { return Err(DeliveryEnd::Replaced) };
+        if let Some(told) = tail.told.pop_front() {
+            return Ok(Some(NextArrival::Arrival(told)));
+        }
+        if let Some(read) = read.filter(|read| *read < tail.last) {
+            if read < tail.before {
+                return Ok(Some(NextArrival::InWal { applied }));
+            }
+            while let Some((place, entry)) = tail.recent.pop_front() {
+                tail.recent_bytes -= entry.len();
+                tail.before = place;
+                if place > read {
+                    let entry = Arc::from(&entry[..]);
+                    return Ok(Some(NextArrival::Arrival(Arrival::Entry { place, entry })));
+                }
+            }
+        }
+        match ended {
+            Some(why) => Err(DeliveryEnd::Stopped(why)),
+            None => {
+                tail.waker = Some(waker.clone());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Numbers an offer.
+    pub(crate) fn offer(
+        &self,
+        log: &Arc<str>,
+        connection: u64,
+        id: OfferId,
+        now_us: u64,
+        entry: Bytes,
+    ) -> Item {
+        let mut state = self.state();
+        state.last_offer += 1;
+        let (offer, log) = (state.last_offer, Arc::clone(log));
+        let offered_us = now_us;
+        let open = OpenOffer { log: Arc::clone(&log), connection, id, offered_us, has_left: false };
+        state.offers.insert(offer, open);
+        Item { start: self.start, offer, log, entry }
+    }
+
+    /// These offers may be proposed from now on.
+    pub(crate) fn leave(&self, offers: impl IntoIterator<Item = u64>) {
+        let mut state = self.state();
+        for offer in offers {
+            state.offers.entry(offer).and_modify(|open| open.has_left = true);
+        }
+    }
+
+    /// Nobody has proposed these offers, or will.
+    pub(crate) fn refuse(&self, offers: impl IntoIterator<Item = u64>) {
+        let mut state = self.state();
+        let refuse = |offer| state.settle(offer, OfferOutcome::Refused);
+        let woken: Vec<Waker> = offers.into_iter().filter_map(refuse).collect();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// What became of these offers is not known, or will be told by their arrival.
+    pub(crate) fn doubt(&self, offers: impl IntoIterator<Item = u64>) {
+        let mut state = self.state();
+        let doubt = |offer| state.settle(offer, OfferOutcome::Unknown);
+        let woken: Vec<Waker> = offers.into_iter().filter_map(doubt).collect();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Refuses offers that have not left for so long, and returns them; doubts those that have
+    /// left [several times](LEFT_PATIENCE) as long ago.
+    pub(crate) fn give_up(&self, now_us: u64, patience_us: u64) -> Vec<u64> {
+        let is_overdue = |open: &OpenOffer| {
+            let patience_us = patience_us * if open.has_left { LEFT_PATIENCE } else { 1 };
+            open.offered_us + patience_us <= now_us
+        };
+        let overdue: Vec<(u64, bool)> = {
+            let state = self.state();
+            let overdue = state.offers.iter().filter(|(_, open)| is_overdue(open));
+            overdue.map(|(offer, open)| (*offer, open.has_left)).collect()
+        };
+        let of = |left: bool| {
+            overdue.iter().filter(move |(_, has_left)| *has_left == left).map(|(offer, _)| *offer)
+        };
+        self.doubt(of(true));
+        let held: Vec<u64> = of(false).collect();
+        self.refuse(held.iter().copied());
+        held
+    }
+
+    /// Answers questions for the end once this index is applied; `None`: it could not be found out.
+    pub(crate) fn end_is(&self, askers: Vec<Asker>, index: Option<u64>) {
+        let mut state = self.state();
+        let mut woken: Vec<Waker> = Vec::new();
+        for asker in askers {
+            match index {
+                Some(index) if index > state.applied => state.ends.push((index, asker)),
+                _ => woken.extend(state.answer(&asker, index.is_some())),
+            }
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nothing is committed here any more.
+    pub(crate) fn end(&self, why: &str) {
+        let woken: Vec<Waker> = {
+            let mut state = self.state();
+            state.ended.get_or_insert_with(|| why.to_owned());
+            state.logs.values_mut().filter_map(|tail| tail.waker.take()).collect()
+        };
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The first index of the WAL that may have entries after a place.
+    pub(crate) fn first_index_after(after: Place) -> u64 {
+        index_of(after).max(1)
+    }
+}

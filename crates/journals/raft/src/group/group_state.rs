@@ -1,0 +1,83 @@
+//! What the library knows of the group, and what it is asked to do.
+
+use super::{Frame, Raft, Types};
+use bytes::Bytes;
+use openraft::raft::ClientWriteResult;
+use openraft::{EmptyNode, RaftMetrics, ServerState};
+use std::collections::BTreeSet;
+use tokio::sync::{oneshot, watch};
+
+/// What a node knows of its group.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupState {
+    pub(crate) orderer: Option<u64>,
+    pub(crate) term: u64,
+    /// Whether this node orders and has applied an entry of its term.
+    pub(crate) orders: bool,
+    /// As the newest entry about members says that is durable here.
+    pub(crate) voters: BTreeSet<u64>,
+    /// Why the library has stopped.
+    pub(crate) stopped: Option<String>,
+}
+
+/// Follows what the library knows.
+pub(crate) struct GroupWatch(watch::Receiver<RaftMetrics<u64, EmptyNode>>);
+
+impl GroupWatch {
+    pub(crate) fn new(raft: &Raft) -> GroupWatch {
+        GroupWatch(raft.metrics())
+    }
+
+    /// The state now.
+    pub(crate) fn now(&mut self) -> GroupState {
+        let now = self.0.borrow_and_update();
+        let leads = now.state == ServerState::Leader;
+        // One that has just begun to stand is no orderer yet.
+        let orderer = now.current_leader.filter(|leader| leads || *leader != now.id);
+        let has_applied =
+            now.last_applied.is_some_and(|applied| applied.leader_id.term == now.current_term);
+        GroupState {
+            orderer: if leads { Some(now.id) } else { orderer },
+            term: now.current_term,
+            orders: leads && has_applied,
+            voters: now.membership_config.voter_ids().collect(),
+            stopped: now.running_state.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// Waits for another one; whether there may be one.
+    pub(crate) async fn changes(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
+/// Has the node stand for election; whether the library runs.
+pub(crate) async fn stand(raft: &Raft) -> bool {
+    raft.trigger().elect().await.is_ok()
+}
+
+/// A frame that is under way.
+pub(crate) struct Proposal(oneshot::Receiver<ClientWriteResult<Types>>);
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProposalOutcome {
+    Committed,
+    /// Another node orders: it may be committed, or become so, or not.
+    Unknown,
+}
+
+impl Proposal {
+    /// Waits for the outcome.
+    pub(crate) async fn outcome(self) -> ProposalOutcome {
+        match self.0.await {
+            Ok(Ok(_)) => ProposalOutcome::Committed,
+            _ => ProposalOutcome::Unknown,
+        }
+    }
+}
+
+/// Proposes a frame; `None`: the library has stopped.
+pub(crate) async fn propose(raft: &Raft, frame: Bytes) -> Option<Proposal> {
+    raft.client_write_ff(Frame(frame)).await.ok().map(Proposal)
+}

@@ -1,0 +1,170 @@
+//! The library's storage over the WAL, whose writes wait for the device on a thread of their own.
+
+use super::{RaftEntry, Types, entry_id, log_id, raft_entries, raft_vote, vote_of, wal_entries};
+use crate::wal::{Wal, WalFault, WalReader};
+use openraft::storage::{LogFlushed, RaftLogStorage};
+use openraft::{
+    AnyError, ErrorSubject, ErrorVerb, LogId, LogState, OptionalSend, RaftLogReader, StorageError,
+    StorageIOError, Vote,
+};
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+/// Most bytes of entries in one request to a follower, except that one entry may be larger.
+const REQUEST_BYTES: usize = 4 << 20;
+
+/// Work on the WAL.
+type WalWork = Box<dyn FnOnce(&mut Wal) + Send>;
+
+/// What is to be done on the WAL, in this order.
+#[derive(Debug, Clone)]
+pub(crate) struct WalQueue(Sender<WalWork>);
+
+impl WalQueue {
+    /// A queue, and the end that the WAL's thread takes from.
+    pub(crate) fn new() -> (WalQueue, Receiver<WalWork>) {
+        let (sender, receiver) = channel();
+        (WalQueue(sender), receiver)
+    }
+
+    /// Does what is in a queue until nobody can add anything.
+    pub(crate) fn serve(queue: &Receiver<WalWork>, wal: &mut Wal) {
+        while let Ok(work) = queue.recv() {
+            work(wal);
+        }
+    }
+
+    /// Does something on the WAL, and waits for it.
+    async fn with<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Wal) -> Result<R, WalFault> + Send + 'static,
+    ) -> io::Result<R> {
+        let (done, result) = oneshot::channel();
+        let work = Box::new(move |wal: &mut Wal| {
+            // Nobody waits if the node has stopped.
+            let _ = done.send(work(wal));
+        });
+        let gone = || io::Error::other("the WAL is closed");
+        self.0.send(work).map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?.map_err(io::Error::other)
+    }
+}
+
+fn failed(verb: ErrorVerb, subject: ErrorSubject<u64>, error: &io::Error) -> StorageError<u64> {
+    StorageIOError::new(subject, verb, AnyError::new(error)).into()
+}
+
+/// The library's view of the WAL.
+#[derive(Debug, Clone)]
+pub(crate) struct LogStore {
+    queue: WalQueue,
+    reader: WalReader,
+    vote: Option<Vote<u64>>,
+}
+
+impl LogStore {
+    pub(crate) fn new(queue: WalQueue, wal: &Wal) -> LogStore {
+        // The library takes a node that knows of no term for one that never took part. And with a
+        // committed vote for itself it would order again at once, knowing neither what it had
+        // committed nor that it does not: it would confirm an end from before its restart. So
+        // whoever starts has to be elected.
+        let vote = crate::wal::Vote { is_committed: false, ..wal.vote() };
+        let vote = (vote.term > 0).then(|| raft_vote(vote));
+        LogStore { queue, reader: wal.reader(), vote }
+    }
+
+    fn read(&self, from: u64, to: u64, bytes: usize) -> io::Result<Vec<RaftEntry>> {
+        let entries = self.reader.read(from + 1..to.saturating_add(1), bytes);
+        let none = |index| io::Error::other(format!("entry {index} of the WAL is none"));
+        raft_entries(entries.map_err(io::Error::other)?).map_err(none)
+    }
+}
+
+impl RaftLogReader<Types> for LogStore {
+    async fn try_get_log_entries<R: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: R,
+    ) -> Result<Vec<RaftEntry>, StorageError<u64>> {
+        let from = match range.start_bound() {
+            Bound::Included(from) => *from,
+            Bound::Excluded(before) => before + 1,
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(last) => last + 1,
+            Bound::Excluded(to) => *to,
+            Bound::Unbounded => u64::MAX,
+        };
+        let read = self.read(from, to, usize::MAX);
+        read.map_err(|error| failed(ErrorVerb::Read, ErrorSubject::Logs, &error))
+    }
+
+    async fn limited_get_log_entries(
+        &mut self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<RaftEntry>, StorageError<u64>> {
+        let read = self.read(start, end, REQUEST_BYTES);
+        read.map_err(|error| failed(ErrorVerb::Read, ErrorSubject::Logs, &error))
+    }
+}
+
+impl RaftLogStorage<Types> for LogStore {
+    type LogReader = LogStore;
+
+    async fn get_log_state(&mut self) -> Result<LogState<Types>, StorageError<u64>> {
+        Ok(LogState {
+            last_purged_log_id: log_id(self.reader.purged()),
+            last_log_id: log_id(self.reader.last()),
+        })
+    }
+
+    async fn get_log_reader(&mut self) -> LogStore {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote<u64>) -> Result<(), StorageError<u64>> {
+        let kept = vote_of(vote);
+        let saved = self.queue.with(move |wal| wal.set_vote(kept)).await;
+        saved.map_err(|error| failed(ErrorVerb::Write, ErrorSubject::Vote, &error))?;
+        self.vote = Some(*vote);
+        Ok(())
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote<u64>>, StorageError<u64>> {
+        Ok(self.vote)
+    }
+
+    async fn append<I>(
+        &mut self,
+        entries: I,
+        flushed: LogFlushed<Types>,
+    ) -> Result<(), StorageError<u64>>
+    where
+        I: IntoIterator<Item = RaftEntry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let entries = wal_entries(entries);
+        // The library waits for the barrier in any case; and what it reads is durable.
+        let added = self.queue.with(move |wal| wal.append(&entries)).await;
+        if let Err(error) = &added {
+            tracing::error!(%error, "the WAL takes no more entries");
+        }
+        flushed.log_io_completed(added);
+        Ok(())
+    }
+
+    async fn truncate(&mut self, from: LogId<u64>) -> Result<(), StorageError<u64>> {
+        // Of the library's count; the entry before it has this index in the WAL.
+        let cut = self.queue.with(move |wal| wal.truncate_after(from.index)).await;
+        cut.map_err(|error| failed(ErrorVerb::Delete, ErrorSubject::Logs, &error))
+    }
+
+    async fn purge(&mut self, upto: LogId<u64>) -> Result<(), StorageError<u64>> {
+        let purged = self.queue.with(move |wal| wal.purge(entry_id(Some(upto)))).await;
+        purged.map_err(|error| failed(ErrorVerb::Delete, ErrorSubject::Logs, &error))
+    }
+}

@@ -1,0 +1,407 @@
+//! A node of the group: one thread turns the runtime with the library and what is around it,
+//! another one writes the WAL.
+
+use crate::delivery::Delivery;
+use crate::elector::{Elector, Step};
+use crate::frame;
+use crate::group::{
+    self, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers, ProposalOutcome,
+    Raft, StartError, WalQueue,
+};
+use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
+use crate::runtime::{HandRuntime, within};
+use crate::shared_log::{LeadChoice, RaftLog};
+use crate::shared_node::{NOBODY, SharedNode, locked};
+use crate::wal::{EntryId, Wal};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+use wellspring_log::Clock;
+
+/// How a node works.
+#[derive(Clone)]
+pub struct RaftOptions {
+    /// How long a silent orderer is waited for at least; at most twice that. At least 20 ms, and
+    /// several times the longest round trip and barrier.
+    pub patience: Duration,
+    /// Random, other for each process: tells its offers and requests from those of others.
+    pub start: u64,
+    /// The clock. Only its monotonic time is used.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What a node knows of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupReport {
+    /// The node that orders, as far as this one knows.
+    pub orderer: Option<u64>,
+    /// The current term.
+    pub term: u64,
+    /// The last entry that is durable here.
+    pub last: EntryId,
+    /// The index of the last entry that was delivered here.
+    pub applied: u64,
+    /// Frames that this node has proposed.
+    pub frames: u64,
+}
+
+/// A node of the group, which works until it is dropped.
+pub struct RaftNode {
+    shared: Arc<SharedNode>,
+    runtime: HandRuntime,
+    raft: Raft,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for RaftNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RaftNode").field("node", &self.shared.node).finish_non_exhaustive()
+    }
+}
+
+impl RaftNode {
+    /// Starts a node on its WAL. A node that belongs to no group waits until one is
+    /// [founded](Self::found) here, or an orderer writes to it. Blocks for a moment.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(
+        wal: Wal,
+        links: Arc<dyn Links>,
+        options: RaftOptions,
+    ) -> Result<RaftNode, StartError> {
+        let RaftOptions { patience, start, clock } = options;
+        let patience = patience.max(Duration::from_millis(20));
+        let node = wal.identity().node_id;
+        assert_ne!(node, NOBODY, "an id of a node");
+        let (inbox, arrivals) = mpsc::unbounded_channel();
+        let now_us = clock.monotonic_us();
+        let shared = Arc::new(SharedNode {
+            node,
+            patience,
+            delivery: Arc::new(Delivery::new(start)),
+            reader: wal.reader(),
+            peers: Arc::new(Peers::new(links, start)),
+            offered: Mutex::default(),
+            has_offers: Notify::new(),
+            asked: Mutex::default(),
+            has_asked: Notify::new(),
+            elector: Mutex::new(Elector::new(patience, start ^ node, now_us)),
+            voters: Mutex::default(),
+            elector_moved: Notify::new(),
+            orderer: AtomicU64::new(NOBODY),
+            term: AtomicU64::new(wal.vote().term),
+            orders: AtomicBool::new(false),
+            frames: AtomicU64::new(0),
+            inbox,
+            is_ending: AtomicBool::new(false),
+            clock: Arc::clone(&clock),
+        });
+        let (queue, work) = WalQueue::new();
+        let store = LogStore::new(queue, &wal);
+        let runtime = HandRuntime::new(clock);
+        let (raft, joined) = oneshot::channel();
+        runtime.spawn(main(Arc::clone(&shared), runtime.clone(), store, arrivals, raft));
+        let mut wal = wal;
+        let writing = spawn("raft-wal", move || WalQueue::serve(&work, &mut wal));
+        let (turned, ending) = (runtime.clone(), Arc::clone(&shared));
+        let turning = spawn("raft-node", move || {
+            // Also if something panics.
+            let _stopped = Stopped(&ending);
+            while !ending.is_ending.load(Ordering::Acquire) {
+                let due_us = turned.turn();
+                turned.wait(due_us);
+            }
+            turned.end();
+        });
+        let threads = [writing, turning].into_iter().collect::<io::Result<Vec<_>>>();
+        let threads = threads.map_err(|error| {
+            shared.is_ending.store(true, Ordering::Release);
+            runtime.end();
+            StartError::Thread(error)
+        })?;
+        let gone = || StartError::Library("it stopped while it started".to_owned());
+        let raft = joined.blocking_recv().map_err(|_| gone())??;
+        Ok(RaftNode { shared, runtime, raft, threads })
+    }
+
+    /// The node's id.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.shared.node
+    }
+
+    /// Founds a group of these voters, of which this node is one. Nodes that found the same group
+    /// at once found one.
+    ///
+    /// # Errors
+    /// [`FoundError`].
+    pub fn found(&self, voters: &[u64]) -> Result<(), FoundError> {
+        let (done, result) = oneshot::channel();
+        let raft = self.raft.clone();
+        let voters: BTreeSet<u64> = voters.iter().copied().collect();
+        self.runtime.spawn(async move {
+            let _ = done.send(group::found(&raft, voters).await);
+        });
+        let stopped = || FoundError::Refused("the engine has stopped".to_owned());
+        result.blocking_recv().map_err(|_| stopped())?
+    }
+
+    /// Takes a message from another node.
+    pub fn arrived(&self, from: u64, message: Message) {
+        // Only a node that has stopped takes none.
+        let _ = self.shared.inbox.send((from, message));
+    }
+
+    /// A log over the group. It replaces an earlier connection of the same log.
+    #[must_use]
+    pub fn connect(&self, log: &str, lead: LeadChoice) -> RaftLog {
+        RaftLog::new(Arc::clone(&self.shared), log, lead)
+    }
+
+    /// What this node knows of its group.
+    #[must_use]
+    pub fn report(&self) -> GroupReport {
+        let shared = &self.shared;
+        let orderer = shared.orderer.load(Ordering::Acquire);
+        GroupReport {
+            orderer: (orderer != NOBODY).then_some(orderer),
+            term: shared.term.load(Ordering::Acquire),
+            last: shared.reader.last(),
+            applied: shared.delivery.applied_index(),
+            frames: shared.frames.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for RaftNode {
+    fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::Release);
+        // Wakes the thread.
+        self.runtime.spawn(async {});
+        for thread in self.threads.drain(..).rev() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Tells all logs that nothing is committed here any more.
+struct Stopped<'a>(&'a SharedNode);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.delivery.end("this node's part of the group has stopped");
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // the door for threads
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body)
+}
+
+/// Starts the library and the tasks around it.
+async fn main(
+    shared: Arc<SharedNode>,
+    runtime: HandRuntime,
+    store: LogStore,
+    arrivals: mpsc::UnboundedReceiver<(u64, Message)>,
+    started: oneshot::Sender<Result<Raft, StartError>>,
+) {
+    let machine = Machine::new(Arc::clone(&shared.delivery) as _);
+    let networks = LinkNetworks(Arc::clone(&shared.peers));
+    match group::start(shared.node, shared.patience, networks, store, machine).await {
+        Err(error) => drop(started.send(Err(error))),
+        Ok(raft) => {
+            runtime.spawn(watch(Arc::clone(&shared), raft.clone()));
+            runtime.spawn(receive(Arc::clone(&shared), runtime.clone(), raft.clone(), arrivals));
+            runtime.spawn(elect(Arc::clone(&shared), runtime.clone(), raft.clone()));
+            runtime.spawn(propose(Arc::clone(&shared), runtime.clone(), raft.clone()));
+            runtime.spawn(find_ends(Arc::clone(&shared), raft.clone()));
+            let _ = started.send(Ok(raft));
+        }
+    }
+}
+
+/// Follows what the library knows of the group.
+async fn watch(shared: Arc<SharedNode>, raft: Raft) {
+    let mut watch = GroupWatch::new(&raft);
+    loop {
+        let now = watch.now();
+        shared.term.store(now.term, Ordering::Release);
+        shared.orders.store(now.orders, Ordering::Release);
+        let orderer = now.orderer.unwrap_or(NOBODY);
+        let orderer_before = shared.orderer.swap(orderer, Ordering::AcqRel);
+        let voters_before = std::mem::replace(&mut *locked(&shared.voters), now.voters.clone());
+        if orderer_before != orderer || voters_before != now.voters {
+            shared.has_offers.notify_one();
+            shared.elector_moved.notify_one();
+        }
+        if let Some(why) = now.stopped {
+            tracing::error!(node = shared.node, why, "the group's engine has stopped here");
+            shared.delivery.end(&format!("the group's engine has stopped here: {why}"));
+            return;
+        }
+        if !watch.changes().await {
+            return;
+        }
+    }
+}
+
+/// Takes messages.
+async fn receive(
+    shared: Arc<SharedNode>,
+    runtime: HandRuntime,
+    raft: Raft,
+    mut arrivals: mpsc::UnboundedReceiver<(u64, Message)>,
+) {
+    while let Some((from, message)) = arrivals.recv().await {
+        match message {
+            Message::Answer { request, answer } => shared.peers.answered(request, answer),
+            Message::NotOrdering(offers) => shared.delivery.refuse(offers),
+            Message::Offers(offers) if shared.is_orderer() => {
+                let items = offers.into_iter().map(|Offer(item)| item);
+                locked(&shared.offered).items.extend(items);
+                shared.has_offers.notify_one();
+            }
+            Message::Offers(offers) => {
+                let offers = offers.iter().map(|Offer(item)| item.offer).collect();
+                shared.peers.links.send(from, Message::NotOrdering(offers));
+            }
+            Message::Ask { request, question: Question::WouldElect { last } } => {
+                let would = locked(&shared.elector).would_elect(
+                    shared.now_us(),
+                    last,
+                    shared.reader.last(),
+                );
+                let answer = Answer::WouldElect(would && !shared.is_orderer());
+                shared.peers.links.send(from, Message::Answer { request, answer });
+            }
+            Message::Ask { request, question } => {
+                let (shared, raft) = (Arc::clone(&shared), raft.clone());
+                runtime.spawn(async move {
+                    let is_append = matches!(question, Question::Append { .. });
+                    // A node whose engine has stopped is silent, so that nobody asks it at once
+                    // again.
+                    let Some(answer) = group::answer(&raft, question).await else { return };
+                    let is_refused =
+                        matches!(answer, Answer::Appended(AppendOutcome::LaterVote(_)));
+                    if is_append && !is_refused {
+                        locked(&shared.elector).hears(shared.now_us());
+                    }
+                    shared.peers.links.send(from, Message::Answer { request, answer });
+                });
+            }
+        }
+    }
+}
+
+/// Has the node elected when there is no orderer.
+async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
+    loop {
+        let now_us = shared.now_us();
+        let voters = locked(&shared.voters).clone();
+        let step = {
+            let mut elector = locked(&shared.elector);
+            if shared.is_orderer() {
+                elector.hears(now_us);
+            }
+            elector.step(now_us, shared.node, &voters)
+        };
+        match step {
+            Step::WaitUntil(due_us) => {
+                let wait = Duration::from_micros(due_us.saturating_sub(now_us).max(1));
+                let _ = within(wait, shared.elector_moved.notified()).await;
+            }
+            Step::Ask { round } => {
+                let last = shared.reader.last();
+                for voter in voters.into_iter().filter(|voter| *voter != shared.node) {
+                    let shared = Arc::clone(&shared);
+                    runtime.spawn(async move {
+                        let asked = shared.peers.ask(voter, Question::WouldElect { last });
+                        let answered = within(shared.patience, asked).await;
+                        if let Ok(Some(Answer::WouldElect(would))) = answered {
+                            locked(&shared.elector).answered(round, voter, would);
+                            shared.elector_moved.notify_one();
+                        }
+                    });
+                }
+            }
+            Step::Stand => {
+                if !group::stand(&raft).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Brings offers to the orderer, or proposes them.
+async fn propose(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
+    loop {
+        let wait = shared.patience / 4;
+        let _ = within(wait, shared.has_offers.notified()).await;
+        let given_up = shared.delivery.give_up(shared.now_us(), shared.patience_us());
+        let given_up: BTreeSet<u64> = given_up.into_iter().collect();
+        if !given_up.is_empty() {
+            locked(&shared.offered).items.retain(|item| !given_up.contains(&item.offer));
+        }
+        match shared.orderer.load(Ordering::Acquire) {
+            NOBODY => {}
+            orderer if orderer == shared.node => {
+                while let items @ [_, ..] = &shared.next_frame()[..] {
+                    shared.delivery.leave(items.iter().map(|item| item.offer));
+                    shared.frames.fetch_add(1, Ordering::Relaxed);
+                    let proposed = group::propose(&raft, frame::encode(items)).await;
+                    let Some(proposal) = proposed else { return };
+                    let offers: Vec<u64> = items.iter().map(|item| item.offer).collect();
+                    let shared = Arc::clone(&shared);
+                    runtime.spawn(async move {
+                        if proposal.outcome().await == ProposalOutcome::Unknown {
+                            shared.delivery.doubt(offers);
+                        }
+                        locked(&shared.offered).under_way -= 1;
+                        shared.has_offers.notify_one();
+                    });
+                }
+            }
+            orderer => {
+                let items = std::mem::take(&mut locked(&shared.offered).items);
+                shared.delivery.leave(items.iter().map(|item| item.offer));
+                if !items.is_empty() {
+                    let offers = items.into_iter().map(Offer).collect();
+                    shared.peers.links.send(orderer, Message::Offers(offers));
+                }
+            }
+        }
+    }
+}
+
+/// Finds out the end of the order for those who ask; while one question is under way, the next
+/// ones gather.
+async fn find_ends(shared: Arc<SharedNode>, raft: Raft) {
+    loop {
+        shared.has_asked.notified().await;
+        let askers = std::mem::take(&mut *locked(&shared.asked));
+        if askers.is_empty() {
+            continue;
+        }
+        let found = async {
+            match shared.orderer.load(Ordering::Acquire) {
+                NOBODY => None,
+                orderer if orderer == shared.node => group::confirmed_end(&raft).await,
+                orderer => match shared.peers.ask(orderer, Question::End).await {
+                    Some(Answer::End(index)) => index,
+                    _ => None,
+                },
+            }
+        };
+        let found = within(shared.patience, found).await;
+        shared.delivery.end_is(askers, found.unwrap_or(None));
+    }
+}

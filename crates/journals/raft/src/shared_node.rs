@@ -1,0 +1,109 @@
+//! What the threads of a node share with its logs.
+
+use crate::delivery::{Asker, Delivery};
+use crate::elector::Elector;
+use crate::frame::{FULL_BYTES, Item, MAX_ITEMS};
+use crate::group::Peers;
+use crate::message::Message;
+use crate::wal::WalReader;
+use bytes::Bytes;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use wellspring_log::Clock;
+use wellspring_log::shared::OfferId;
+
+/// No node has this id.
+pub(crate) const NOBODY: u64 = 0;
+/// Frames that are proposed and not committed: while one is flushed by followers, the next one is
+/// flushed by the orderer.
+const FRAMES_UNDER_WAY: usize = 2;
+
+/// See the module's documentation.
+pub(crate) struct SharedNode {
+    pub(crate) node: u64,
+    pub(crate) patience: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) delivery: Arc<Delivery>,
+    pub(crate) reader: WalReader,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) offered: Mutex<OfferQueue>,
+    /// Something was offered, or can be proposed.
+    pub(crate) has_offers: Notify,
+    pub(crate) asked: Mutex<Vec<Asker>>,
+    pub(crate) has_asked: Notify,
+    pub(crate) elector: Mutex<Elector>,
+    /// As the newest entry about members says that is durable here.
+    pub(crate) voters: Mutex<BTreeSet<u64>>,
+    pub(crate) elector_moved: Notify,
+    /// The orderer that this node knows of, or nobody.
+    pub(crate) orderer: AtomicU64,
+    pub(crate) term: AtomicU64,
+    /// Whether it orders and has applied an entry of its term.
+    pub(crate) orders: AtomicBool,
+    pub(crate) frames: AtomicU64,
+    pub(crate) inbox: mpsc::UnboundedSender<(u64, Message)>,
+    pub(crate) is_ending: AtomicBool,
+}
+
+/// What waits to be proposed.
+#[derive(Default)]
+pub(crate) struct OfferQueue {
+    pub(crate) items: VecDeque<Item>,
+    /// Frames.
+    pub(crate) under_way: usize,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedNode {
+    pub(crate) fn now_us(&self) -> u64 {
+        self.clock.monotonic_us()
+    }
+
+    pub(crate) fn patience_us(&self) -> u64 {
+        self.patience.as_micros() as u64
+    }
+
+    /// Whether this node orders, and so knows all that was committed before.
+    pub(crate) fn orders(&self) -> bool {
+        self.orders.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_orderer(&self) -> bool {
+        self.orderer.load(Ordering::Acquire) == self.node
+    }
+
+    pub(crate) fn offer(&self, log: &Arc<str>, connection: u64, id: OfferId, entry: Bytes) {
+        let item = self.delivery.offer(log, connection, id, self.now_us(), entry);
+        locked(&self.offered).items.push_back(item);
+        self.has_offers.notify_one();
+    }
+
+    pub(crate) fn ask_end(&self, asker: Asker) {
+        locked(&self.asked).push(asker);
+        self.has_asked.notify_one();
+    }
+
+    /// The items of the next frame, if one may be proposed.
+    pub(crate) fn next_frame(&self) -> Vec<Item> {
+        let mut offered = locked(&self.offered);
+        if offered.under_way >= FRAMES_UNDER_WAY || offered.items.is_empty() {
+            return Vec::new();
+        }
+        let (mut frame, mut bytes) = (Vec::new(), 0);
+        while let Some(item) = offered.items.front()
+            && frame.len() < MAX_ITEMS
+            && (frame.is_empty() || bytes + item.bytes() <= FULL_BYTES)
+        {
+            bytes += item.bytes();
+            frame.extend(offered.items.pop_front());
+        }
+        offered.under_way += 1;
+        frame
+    }
+}

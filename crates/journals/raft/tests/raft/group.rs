@@ -1,0 +1,130 @@
+//! A group of nodes in memory.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
+use wellspring_journal_raft::{LeadChoice, Links, Message, RaftLog, RaftNode, RaftOptions};
+use wellspring_log::SystemClock;
+use wellspring_log::shared::entry::ClusterId;
+use wellspring_log::storage::simulated::SimulatedStorage;
+
+/// The group's nodes, numbered from 0; the id of a node is its number + 1.
+pub struct Group {
+    patience: Duration,
+    nodes: Vec<Mutex<Node>>,
+    /// Nodes that are cut off.
+    cut: Mutex<Vec<bool>>,
+    starts: Mutex<u64>,
+}
+
+struct Node {
+    disk: SimulatedStorage,
+    running: Option<Arc<RaftNode>>,
+}
+
+struct Wires {
+    group: Weak<Group>,
+    from: u64,
+}
+
+impl Links for Wires {
+    fn send(&self, to: u64, message: Message) {
+        let Some(group) = self.group.upgrade() else { return };
+        let (from, to_number) = (self.from as usize - 1, to as usize - 1);
+        {
+            let cut = group.cut.lock().unwrap();
+            if cut[from] || cut[to_number] {
+                return;
+            }
+        }
+        // A node that is being started or stopped gets nothing.
+        let Ok(node) = group.nodes[to_number].try_lock() else { return };
+        if let Some(node) = &node.running {
+            node.arrived(self.from, message);
+        }
+    }
+}
+
+fn sizes() -> WalOptions {
+    WalOptions { file_bytes: 1 << 20, recent_bytes: 64 << 10 }
+}
+
+impl Group {
+    /// A founded group of this many nodes, which run.
+    pub fn new(nodes: usize, seed: u64, patience: Duration) -> Arc<Group> {
+        let made = (0..nodes as u64).map(|number| {
+            let disk = SimulatedStorage::new(seed.wrapping_mul(37).wrapping_add(number));
+            let identity = Identity {
+                cluster: ClusterId([7; 16]),
+                generation: 1,
+                node: format!("node-{number}"),
+                node_id: number + 1,
+            };
+            Wal::create(Arc::new(disk.clone()), &identity).unwrap();
+            Mutex::new(Node { disk, running: None })
+        });
+        let nodes: Vec<_> = made.collect();
+        let (cut, starts) = (Mutex::new(vec![false; nodes.len()]), Mutex::new(seed << 20));
+        let group = Arc::new(Group { patience, nodes, cut, starts });
+        (0..group.nodes.len()).for_each(|number| group.start(number));
+        let voters: Vec<u64> = (1..=group.nodes.len() as u64).collect();
+        group.running(0).found(&voters).unwrap();
+        group
+    }
+
+    fn node(&self, number: usize) -> MutexGuard<'_, Node> {
+        self.nodes[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn running(&self, number: usize) -> Arc<RaftNode> {
+        Arc::clone(self.node(number).running.as_ref().expect("it runs"))
+    }
+
+    /// Starts a node on what its disk has.
+    pub fn start(self: &Arc<Self>, number: usize) {
+        let start = {
+            let mut starts = self.starts.lock().unwrap();
+            *starts = starts.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            *starts
+        };
+        let mut node = self.node(number);
+        let wal = Wal::open(Arc::new(node.disk.clone()), sizes()).unwrap().expect("its identity");
+        let links = Arc::new(Wires { group: Arc::downgrade(self), from: number as u64 + 1 });
+        let options = RaftOptions { patience: self.patience, start, clock: Arc::new(SystemClock) };
+        node.running = Some(Arc::new(RaftNode::start(wal, links, options).unwrap()));
+    }
+
+    /// Kills a node's process: its disk keeps what was behind a barrier, and what it likes of the
+    /// rest.
+    pub fn kill(&self, number: usize) {
+        let running = self.node(number).running.take();
+        drop(running);
+        let mut node = self.node(number);
+        node.disk = node.disk.crash();
+    }
+
+    pub fn cut_off(&self, number: usize, is_cut: bool) {
+        self.cut.lock().unwrap()[number] = is_cut;
+    }
+
+    pub fn connect(&self, number: usize, log: &str) -> RaftLog {
+        self.running(number).connect(log, LeadChoice::Claims)
+    }
+
+    /// The number of the node that orders, once one does.
+    pub fn orderer(&self) -> usize {
+        let begun = Instant::now();
+        loop {
+            for number in 0..self.nodes.len() {
+                let id = number as u64 + 1;
+                let node = self.node(number);
+                let cut = self.cut.lock().unwrap()[number];
+                if !cut && node.running.as_ref().is_some_and(|n| n.report().orderer == Some(id)) {
+                    return number;
+                }
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "nobody orders");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
