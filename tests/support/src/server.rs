@@ -202,10 +202,15 @@ impl Server {
         self.dir.clone()
     }
 
+    /// Sends a signal, for example `STOP`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// SIGTERM, then waits for the exit.
     pub fn terminate(&mut self) -> ExitStatus {
-        let killed = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
-        assert!(killed.unwrap().success());
+        self.signal("TERM");
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {

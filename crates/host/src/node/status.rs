@@ -144,11 +144,12 @@ impl Node {
             start: cluster.map(|cluster| format!("{:016x}", cluster.start)),
             epoch: role.as_ref().and_then(epoch),
             role: role.map_or("none", |role| role.name()).to_owned(),
-            position: system.map_or(0, |system| system.head()),
+            position: system.as_ref().map_or(0, |system| system.head()),
             takes_leads: self.placement().is_none_or(|placement| !placement.is_leaving()),
             silent_ms: self
                 .placement()
-                .map_or(0, |placement| placement.silence().as_millis() as u64),
+                .zip(system.as_ref())
+                .map_or(0, |(placement, system)| placement.silence(system).as_millis() as u64),
             engine: cluster.map(|cluster| cluster.engine.status().into()),
             logs,
             unopened: self.unopened_logs().into_iter().map(|(name, _)| name).collect(),

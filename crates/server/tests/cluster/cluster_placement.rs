@@ -161,3 +161,27 @@ fn a_node_that_stops_leaves_no_log_without_a_leader() {
         nodes.start_again(stops);
     }
 }
+
+#[test]
+fn a_placer_that_was_suspended_takes_no_log_that_another_node_leads() {
+    let Some(postgres) = postgres::shared("a suspended placer") else { return };
+    let nodes = spread(postgres, &[]);
+    for _ in 0..3 {
+        let placer = nodes.leader();
+        let of_others = || {
+            let led = LOGS.into_iter().filter_map(|log| Some((log, leader(&nodes, log)?)));
+            let led = led.filter(|(_, node)| *node != placer);
+            led.map(|(log, node)| (log, node, state(&nodes, node, log)["epoch"].clone()))
+                .collect::<Vec<_>>()
+        };
+        let before = of_others();
+        nodes.node(placer).signal("STOP");
+        // What it knows of the others is old, but another placer has hardly been found.
+        thread::sleep(Duration::from_millis(1_900));
+        nodes.node(placer).signal("CONT");
+        thread::sleep(Duration::from_secs(1));
+        let after = of_others();
+        assert!(before.iter().all(|led| after.contains(led)), "{before:?}, then {after:?}");
+        until("all are led", || LOGS.into_iter().all(|log| leader(&nodes, log).is_some()));
+    }
+}

@@ -66,9 +66,9 @@ struct PlacerState {
     policy: Placer,
     /// The epoch in which this node leads `system`, and since when.
     leads: Option<(u64, Instant)>,
-    /// Whether the other nodes are asked, and the last epoch in which they were.
+    /// Whether the other nodes are asked, and the last epoch in which they were, and when.
     asks: bool,
-    asked: Option<u64>,
+    asked: Option<(u64, Instant)>,
     /// What each of the other nodes has told, and when.
     nodes: BTreeMap<String, (LivingNode, Instant)>,
     /// When it last decided, and what `system` held then.
@@ -154,13 +154,18 @@ impl Placement {
     }
 
     /// How long nothing has arrived in `system`.
-    pub(super) fn silence(&self) -> Duration {
-        lock(&self.heard).1.elapsed()
+    pub(super) fn silence(&self, system: &Log) -> Duration {
+        let place = system.shared_stats().map_or(Place(0), |stats| stats.place);
+        let mut heard = lock(&self.heard);
+        if heard.0 != place {
+            *heard = (place, Instant::now());
+        }
+        heard.1.elapsed()
     }
 
     /// The other nodes have been asked in this epoch, and have answered or will not soon.
     pub(crate) fn asked(&self, epoch: u64) {
-        lock(&self.placer).asked = Some(epoch);
+        lock(&self.placer).asked = Some((epoch, Instant::now()));
     }
 
     /// A node has described itself. Returns whether it has heard, or should have, that this one
@@ -237,14 +242,7 @@ impl Placement {
     /// Gives up all leads of a node that hears nothing in `system`: another node is told to lead
     /// these logs, and until then this one must promise nothing.
     fn give_up_if_cut_off(&self, node: &Node, system: &Log, cluster: &Cluster) {
-        let place = system.shared_stats().map_or(Place(0), |stats| stats.place);
-        let mut heard = lock(&self.heard);
-        if heard.0 != place {
-            *heard = (place, Instant::now());
-        }
-        let silence = heard.1.elapsed();
-        drop(heard);
-        if silence <= lead_timeout(system, cluster) * SILENT_TIMEOUTS {
+        if self.silence(system) <= lead_timeout(system, cluster) * SILENT_TIMEOUTS {
             return;
         }
         for (name, log) in node.all() {
@@ -263,12 +261,15 @@ impl Placement {
         }
         let seen = system.head();
         let is_due = placer.decided.is_none_or(|(at, head)| now - at >= DECIDE || head != seen);
-        if !is_due || (placer.asks && placer.asked != Some(epoch)) {
+        let timeout = lead_timeout(system, cluster);
+        // Old answers would make the others seem dead: this process may have been suspended.
+        let has_asked = |(of, at): (u64, Instant)| of == epoch && now - at <= timeout / 2;
+        let is_informed = !placer.asks || placer.asked.is_some_and(has_asked);
+        if !is_due || !is_informed || self.silence(system) > timeout {
             return;
         }
         placer.decided = Some((now, seen));
         let own = own_state(node, cluster, self.is_leaving());
-        let timeout = lead_timeout(system, cluster);
         placer.told.retain(|log, (to, at)| {
             let is_own = *to == own.node;
             let limit = if is_own { CLAIM_AGAIN } else { ANSWERS_WITHIN };
