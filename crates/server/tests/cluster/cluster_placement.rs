@@ -185,3 +185,26 @@ fn a_placer_that_was_suspended_takes_no_log_that_another_node_leads() {
         until("all are led", || LOGS.into_iter().all(|log| leader(&nodes, log).is_some()));
     }
 }
+
+#[test]
+fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for() {
+    let Some(postgres) = postgres::shared("a suspended target") else { return };
+    let mut nodes = spread(postgres, &[]);
+    let placer = nodes.leader();
+    // So that it does not take the log itself.
+    for log in ["more", "and-more"] {
+        let mut client = nodes.client(placer);
+        client.call("PUT", &format!("/v1/logs/{log}"), &[], b"").unwrap();
+        let pin = json!({ "to": NAMES[placer] });
+        let path = format!("/v1/cluster/leads/{log}");
+        let headers = [("Content-Type", "application/json")];
+        client.call("PUT", &path, &headers, pin.to_string().as_bytes()).unwrap().expect(200);
+    }
+    let others: Vec<usize> = (0..3).filter(|&node| node != placer).collect();
+    let of_first = |log: &&str| leader(&nodes, log) == Some(others[0]);
+    let log = LOGS.into_iter().find(of_first).expect("each leads one");
+    nodes.kill(others[0]);
+    thread::sleep(Duration::from_millis(900));
+    nodes.node(others[1]).signal("STOP");
+    append(&mut nodes.client(placer), log, "within the time for which writes wait");
+}

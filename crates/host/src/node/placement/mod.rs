@@ -212,7 +212,10 @@ impl Placement {
     pub(crate) fn settled(&self, moved: &Move, epoch: Option<u64>) {
         let now = self.begun.elapsed();
         let mut placer = lock(&self.placer);
-        placer.told.remove(&moved.log);
+        // If that node seemed dead meanwhile, another has been told.
+        if placer.told.get(&moved.log).is_some_and(|(to, _)| *to == moved.to) {
+            placer.told.remove(&moved.log);
+        }
         let Some(epoch) = epoch else { return placer.policy.refused(&moved.log, &moved.to, now) };
         // Known before that node is asked again.
         if let Some((node, _)) = placer.nodes.get_mut(&moved.to) {
@@ -270,13 +273,14 @@ impl Placement {
         }
         placer.decided = Some((now, seen));
         let own = own_state(node, cluster, self.is_leaving());
+        let heard = placer.nodes.values().filter(|(_, at)| now - *at <= timeout);
+        let mut nodes: Vec<LivingNode> = heard.map(|(living, _)| living.clone()).collect();
         placer.told.retain(|log, (to, at)| {
             let is_own = *to == own.node;
             let limit = if is_own { CLAIM_AGAIN } else { ANSWERS_WITHIN };
-            !(is_own && own.leads.contains_key(log)) && now - *at < limit
+            let is_living = is_own || nodes.iter().any(|living| living.node == *to);
+            is_living && !(is_own && own.leads.contains_key(log)) && now - *at < limit
         });
-        let heard = placer.nodes.values().filter(|(_, at)| now - *at <= timeout);
-        let mut nodes: Vec<LivingNode> = heard.map(|(living, _)| living.clone()).collect();
         nodes.push(own);
         let logs = self.placed_logs(node, cluster, &placer);
         let moves = placer.policy.moves(cluster.node.as_str(), &nodes, &logs, self.begun.elapsed());
