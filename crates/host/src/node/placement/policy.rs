@@ -192,9 +192,11 @@ impl Placer {
         now: Duration,
     ) -> Option<Move> {
         let total: u64 = leads.loads.iter().sum();
-        let busiest = (0..leads.nodes.len()).max_by_key(|&at| leads.loads[at])?;
-        let most = leads.loads[busiest];
-        if most * 100 * (leads.nodes.len() as u64) < total * OVERLOAD_PERCENT {
+        let is_over = |at: &usize| {
+            leads.loads[*at] * 100 * leads.nodes.len() as u64 >= total * OVERLOAD_PERCENT
+        };
+        let mut over: Vec<usize> = (0..leads.nodes.len()).filter(is_over).collect();
+        if over.is_empty() {
             self.overloaded = None;
             return None;
         }
@@ -204,21 +206,36 @@ impl Placer {
         if !is_due || !is_settled {
             return None;
         }
-        let movable = logs.iter().filter(|log| {
-            leads.leads.get(log.log.as_str()) == Some(&busiest)
-                && log.pin.is_none()
-                && !self.moved.contains_key(&log.log)
-        });
-        let after = movable.filter_map(|log| {
-            let to = self.least_loaded(own, leads, &log.log).filter(|&to| to != busiest)?;
-            let larger = (most - load(log)).max(leads.loads[to] + load(log));
-            (larger * 100 <= most * RELIEF_PERCENT).then_some((larger, log, to))
-        });
-        let (_, log, to) = after.min_by_key(|(larger, log, _)| (*larger, &log.log))?;
+        // The busiest first; it may have nothing that can move.
+        over.sort_by_key(|&at| std::cmp::Reverse(leads.loads[at]));
+        let (log, to) = over.into_iter().find_map(|from| self.relief(own, leads, logs, from))?;
         let (log, to) = (log.log.clone(), leads.nodes[to].node.clone());
         self.balanced = Some(now);
         self.moved.insert(log.clone(), now);
         Some(Move { log, to, reason: MoveReason::Balance })
+    }
+
+    /// The log whose move relieves a node most, and the node that it moves to.
+    fn relief<'a>(
+        &self,
+        own: &str,
+        leads: &Leads<'_>,
+        logs: &'a [PlacedLog],
+        from: usize,
+    ) -> Option<(&'a PlacedLog, usize)> {
+        let most = leads.loads[from];
+        let movable = logs.iter().filter(|log| {
+            leads.leads.get(log.log.as_str()) == Some(&from)
+                && log.pin.is_none()
+                && !self.moved.contains_key(&log.log)
+        });
+        let after = movable.filter_map(|log| {
+            let to = self.least_loaded(own, leads, &log.log).filter(|&to| to != from)?;
+            let larger = (most - load(log)).max(leads.loads[to] + load(log));
+            (larger * 100 <= most * RELIEF_PERCENT).then_some((larger, log, to))
+        });
+        let relief = after.min_by_key(|(larger, log, _)| (*larger, &log.log))?;
+        Some((relief.1, relief.2))
     }
 }
 

@@ -117,6 +117,19 @@ fn one_hot_log_is_not_moved_around() {
 }
 
 #[test]
+fn a_node_is_relieved_though_a_busier_one_cannot_be() {
+    let mut world = World::new(2, 4);
+    world.logs = [("l0", 1_000), ("l1", 300), ("l2", 300), ("l3", 300)]
+        .map(|(name, rate)| log(name, rate))
+        .to_vec();
+    world.run(1);
+    assert_eq!(world.counts(), [1, 3]);
+    world.nodes.push(living("c"));
+    world.run(60);
+    assert_eq!(world.counts(), [1, 1, 2]);
+}
+
+#[test]
 fn leads_of_a_dead_node_go_to_fit_ones_at_once() {
     let mut world = World::new(3, 6);
     world.step();
