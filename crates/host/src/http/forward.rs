@@ -113,7 +113,9 @@ impl ForLeader {
         mut request: Box<Request>,
     ) -> Answer {
         let deadline = Instant::now() + self.cluster.leader_wait;
-        if request.of_node.is_some() {
+        let redirects = self.cluster.follower_writes == FollowerWrites::Redirect;
+        // A redirected client would be sent back.
+        if request.of_node.is_some() || redirects {
             self.about_to_lead(&server.host).await;
         }
         let leads = self.log.role().leads();
@@ -130,11 +132,14 @@ impl ForLeader {
             };
         }
         let keeps = request.body.exact_bytes().is_some_and(|bytes| bytes <= KEPT_CONTENT_BYTES);
-        if leads && !keeps {
-            return self.by_handler(server, route, request).await;
+        if redirects
+            && !leads
+            && let Some(response) = self.redirect(&server.host, &request, deadline).await?
+        {
+            return Ok(response);
         }
-        if !leads && self.cluster.follower_writes == FollowerWrites::Redirect {
-            return self.redirect(&server.host, &request, deadline).await;
+        if self.log.role().leads() && !keeps {
+            return self.by_handler(server, route, request).await;
         }
         let (content, end) = self.content(&mut request).await?;
         let passed = forwarded_message::request(&request, content, end, self.own_authority());
@@ -393,14 +398,23 @@ impl ForLeader {
         }
     }
 
-    /// Redirects the client to the leader, once there is one.
-    async fn redirect(&self, host: &Host, request: &Request, deadline: Instant) -> Answer {
+    /// Redirects the client to the leader, once there is one; `None` if this node leads by then.
+    async fn redirect(
+        &self,
+        host: &Host,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Option<Response>, Box<Problem>> {
         loop {
             let seen = self.log.role_changes().head();
+            if self.log.role().leads() {
+                return Ok(None);
+            }
             if let Some(leader) = self.other_leader(host) {
                 let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
                 let response = Response::empty(declared_problems::REDIRECTED);
-                return Ok(response.with("location", format!("{}{target}", leader.url)));
+                let location = format!("{}{target}", leader.url);
+                return Ok(Some(response.with("location", location)));
             }
             if Instant::now() >= deadline {
                 return Err(self.not_leading(host, "the log has no leader"));

@@ -208,3 +208,41 @@ fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for() {
     nodes.node(others[1]).signal("STOP");
     append(&mut nodes.client(placer), log, "within the time for which writes wait");
 }
+
+#[test]
+fn redirected_clients_find_the_leader_while_it_moves() {
+    let Some(postgres) = postgres::shared("redirects during moves") else { return };
+    let nodes = spread(postgres, &["--follower-writes", "redirect"]);
+    let done = StopSignal::default();
+    thread::scope(|scope| {
+        for writer in 0..6 {
+            let (nodes, done) = (&nodes, &done);
+            scope.spawn(move || {
+                for n in 0.. {
+                    let mut url = nodes.node((writer + n) % 3).url();
+                    let redirects = (0..).take_while(|_| {
+                        let at = (0..3).find(|&at| url.starts_with(&nodes.node(at).url())).unwrap();
+                        let told = nodes.client(at).post("/v1/logs/orders/append", &event(n));
+                        let told = told.unwrap();
+                        let is_elsewhere = told.status == 307;
+                        url = told.header("location").unwrap_or_default().to_owned();
+                        assert!(is_elsewhere || told.status == 200, "{}", told.text());
+                        is_elsewhere
+                    });
+                    assert!(redirects.count() < 8);
+                    if done.is_set() {
+                        return;
+                    }
+                }
+            });
+        }
+        let _ends = done.at_the_end();
+        for round in 0..100 {
+            let placer = nodes.leader();
+            let pin = json!({ "to": NAMES[round % 3] }).to_string();
+            let headers = [("Content-Type", "application/json")];
+            let path = "/v1/cluster/leads/orders";
+            nodes.client(placer).call("PUT", path, &headers, pin.as_bytes()).unwrap().expect(200);
+        }
+    });
+}
