@@ -42,8 +42,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 /// How long a node that was told to lead keeps forwarded requests until it does.
 const NAMED_FOR: Duration = Duration::from_secs(1);
-/// How long to wait for the answer of a leader that was replaced.
+/// Time between two questions whether a leader that was replaced still answers.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long it may take to show that it does.
+const LAST_SILENCE: Duration = Duration::from_millis(500);
 /// How long a leader with a request in progress may take to show that it is alive.
 const SILENCE: Duration = Duration::from_secs(2);
 /// How long an answer waits until this node shows the leader's change.
@@ -304,10 +306,10 @@ impl ForLeader {
         // A frozen leader answers once it runs again, and keeps the connection until then.
         let answered = tokio::select! {
             answered = self.cluster.peers.send(&leader.url, passed, now_us) => answered,
-            () = self.replaced(leader) => {
+            () = self.replaced(host, leader) => {
                 Err(PeerError::Unknown(format!("{leader} was replaced before it answered")))
             }
-            () = self.silent(host, leader) => {
+            () = self.silent(host, leader, self.cluster.leader_wait.max(LOOK), SILENCE) => {
                 Err(PeerError::Unknown(format!("{leader} no longer answers")))
             }
         };
@@ -334,8 +336,9 @@ impl ForLeader {
         Ok(Attempt::Answered(Box::new(response)))
     }
 
-    /// Waits until `leader` is replaced, and then for an answer that is on its way.
-    async fn replaced(&self, leader: &Leader) {
+    /// Waits until `leader` is replaced, and then for its answer, as long as it lives: a lead also
+    /// moves from a busy node.
+    async fn replaced(&self, host: &Host, leader: &Leader) {
         let changes = self.log.role_changes();
         loop {
             let seen = changes.head();
@@ -356,16 +359,17 @@ impl ForLeader {
             }
             moved(changes, seen, SILENCE).await;
         }
-        tokio::time::sleep(LAST_WORDS).await;
+        let silent = self.silent(host, leader, LAST_WORDS, LAST_SILENCE);
+        let _ = tokio::time::timeout(self.cluster.leader_wait, silent).await;
     }
 
     /// Waits until a leader no longer answers any request. Its work on this one may take long.
-    async fn silent(&self, host: &Host, leader: &Leader) {
+    async fn silent(&self, host: &Host, leader: &Leader, pause: Duration, patience: Duration) {
         let question = PeerRequest::get("/health/live");
         loop {
-            tokio::time::sleep(self.cluster.leader_wait.max(LOOK)).await;
+            tokio::time::sleep(pause).await;
             let now_us = host.clock.wall_us();
-            let asked = self.cluster.peers.ask(&leader.url, &question, SILENCE, now_us).await;
+            let asked = self.cluster.peers.ask(&leader.url, &question, patience, now_us).await;
             if asked.is_err() {
                 return;
             }
