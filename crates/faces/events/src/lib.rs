@@ -177,12 +177,12 @@ impl Face for EventFace {
             .fails[APPENDING, READING, &[&TRIM_HELD]] => [200 JSON "Retention"];
         POST "/v1/leases/{name}" Log Writer leases::acquire: "Acquires an exclusive lease with a fencing token."
             .at(&LEASE) .takes[(JSON, "Acquire")] .accept(Accept::Ignored)
-            .fails[&[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
+            .fails[LEADING, &[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
         PUT "/v1/leases/{name}" Log Writer leases::renew: "Renews a lease."
-            .at(&LEASE) .takes[(JSON, "Renew")] .accept(Accept::Ignored) .fails[&[&LEASE_LOST]] => [200 JSON "Lease"];
+            .at(&LEASE) .takes[(JSON, "Renew")] .accept(Accept::Ignored) .fails[FENCED] => [200 JSON "Lease"];
         DELETE "/v1/leases/{name}" Log Writer leases::release: "Releases a lease; the token is in the body or the URL."
             .at(&LEASE) .query[&TOKEN] .may_take[(JSON, "Release")] .accept(Accept::Ignored)
-            .fails[&[&LEASE_LOST]] => [200 JSON "Released"];
+            .fails[FENCED] => [200 JSON "Released"];
         GET "/v1/consumers" Log Operator operator::list: "All consumers of the log: their definitions and states."
             .answered(AnsweredBy::Leader) .fails[READING, LEADING] => [200 JSON "Consumers"];
         PUT "/v1/consumers/{name}" Log Operator operator::define: "Defines a consumer, or changes its definition."
