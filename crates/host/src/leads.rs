@@ -5,12 +5,14 @@ use crate::cluster::{Cluster, PeerRequest};
 use crate::http::Host;
 use crate::http::work::elsewhere;
 use crate::names::SYSTEM_LOG;
+use crate::node::placement::CLAIM_AGAIN;
 use crate::node::placement::policy::Move;
 use crate::node::status::NodeStatus;
 use crate::node::{Member, Node};
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -20,8 +22,6 @@ use wellspring_log::Role;
 
 /// Time between two checks of roles, in case a change is missed.
 const LOOK: Duration = Duration::from_millis(10);
-/// Time after which a failed claim is repeated.
-const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// Longest time between two questions to the other nodes.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Time for the round trip, apart from what the other node waits for.
@@ -54,6 +54,41 @@ pub enum NoLead {
     NotReached(String),
     /// It refuses.
     Refused(String),
+}
+
+/// Why a node does not describe itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoStatus(String);
+
+impl fmt::Display for NoStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Asks another node for its description.
+///
+/// # Errors
+/// [`NoStatus`]: it does not answer, or the address belongs to another node.
+pub async fn status_of(
+    cluster: &Cluster,
+    (node, url): (&str, &str),
+    patience: Duration,
+    now_us: u64,
+) -> Result<NodeStatus, NoStatus> {
+    let request = PeerRequest::get("/v1/cluster/node");
+    let answer = cluster.peers.ask(url, &request, patience, now_us).await;
+    let answer = answer.map_err(|error| NoStatus(error.to_string()))?;
+    if answer.status != 200 {
+        return Err(NoStatus(format!("{url} answered {}: {}", answer.status, answer.detail())));
+    }
+    let status: NodeStatus = serde_json::from_slice(&answer.content)
+        .map_err(|error| NoStatus(format!("{url} sent an unexpected answer: {error}")))?;
+    match &status.node {
+        Some(name) if name == node => Ok(status),
+        Some(other) => Err(NoStatus(format!("{url} is the node {other}"))),
+        None => Err(NoStatus(format!("{url} is not part of a cluster"))),
+    }
 }
 
 /// Has this node lead a log: it claims, and asks the one that leads to give way.
@@ -168,14 +203,12 @@ pub async fn ask_to_lead(
     log: &str,
     patience: Duration,
 ) -> Result<LeaderNode, NoLead> {
-    let not_reached = |why: &dyn std::fmt::Display| NoLead::NotReached(format!("{node}: {why}"));
+    let not_reached = |why: &dyn fmt::Display| NoLead::NotReached(format!("{node}: {why}"));
     let request = lead_request(node, log);
     let answer = cluster.peers.ask(url, &request, patience, host.wall_us()).await;
     let answer = answer.map_err(|error| not_reached(&error))?;
     if answer.status != 200 {
-        let told: serde_json::Value = serde_json::from_slice(&answer.content).unwrap_or_default();
-        let detail = told["detail"].as_str().unwrap_or("no reason given");
-        let detail = format!("{node} does not lead: {detail}");
+        let detail = format!("{node} does not lead: {}", answer.detail());
         return Err(match answer.status {
             404 => NoLead::NotReached(detail),
             _ => NoLead::Refused(detail),
@@ -309,12 +342,10 @@ async fn keep_asking(host: Arc<Host>, cluster: Arc<Cluster>) {
 
 /// Asks a node. Returns false if it has not heard yet that this one leads `system`.
 async fn ask(host: Arc<Host>, cluster: Arc<Cluster>, member: Member, patience: Duration) -> bool {
-    let request = PeerRequest::get("/v1/cluster/node");
-    let asked = cluster.peers.ask(&member.url, &request, patience, host.wall_us()).await;
-    let status = asked.ok().and_then(|told| serde_json::from_slice(&told.content).ok());
-    let status = status.filter(|status: &NodeStatus| status.node.as_ref() == Some(&member.node));
+    let at = (&*member.node, &*member.url);
+    let status = status_of(&cluster, at, patience, host.wall_us()).await;
     match (status, host.node.placement()) {
-        (Some(status), Some(placement)) => placement.heard_from(&host.node, &status),
+        (Ok(status), Some(placement)) => placement.heard_from(&host.node, &status),
         _ => true,
     }
 }

@@ -43,6 +43,15 @@ impl EventId {
     }
 }
 
+/// The only one of these tags with this key, such as `student:8f14e45f` for `student`; `None` if
+/// there is none, or more than one.
+pub fn only_tag_of<'t, T: AsRef<str>>(tags: &'t [T], key: &str) -> Option<&'t T> {
+    let has_key =
+        |tag: &&T| tag.as_ref().strip_prefix(key).is_some_and(|value| value.starts_with(':'));
+    let mut found = tags.iter().filter(has_key);
+    found.next().filter(|_| found.next().is_none())
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, byte) in self.0.iter().enumerate() {

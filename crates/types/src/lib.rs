@@ -18,7 +18,7 @@ pub mod url;
 pub mod valid;
 
 pub use condition::{AppendCondition, Clause, Conflict};
-pub use event::{DataKind, Event, EventId, EventRef};
+pub use event::{DataKind, Event, EventId, EventRef, only_tag_of};
 pub use history::HistoryId;
 pub use position::Position;
 pub use query::{Query, QueryItem};

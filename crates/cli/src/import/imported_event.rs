@@ -1,7 +1,7 @@
 //! An event of an input: the fields of an append, and the time at which another log recorded it.
 
 use crate::wire::{push_event, push_string};
-use wellspring_types::Event;
+use wellspring_types::{Event, only_tag_of};
 
 /// Name of the member, and of the metadata entry, for the time of recording.
 pub(crate) const RECORDED_AT: &str = "recorded_at";
@@ -57,13 +57,11 @@ impl ImportedEvent {
 
     /// Whether the server seals it, if it takes tags with this key for data subjects.
     pub(crate) fn is_sealed(&self, tag_key: Option<&str>) -> bool {
-        let is_subject = |key: &str, tag: &String| {
-            tag.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
-        };
-        let named = |key| self.event.tags.iter().filter(|tag| is_subject(key, tag)).count() == 1;
         match self.personal {
             PersonalData::Named => true,
-            PersonalData::None => tag_key.is_some_and(named),
+            PersonalData::None => {
+                tag_key.is_some_and(|key| only_tag_of(&self.event.tags, key).is_some())
+            }
             PersonalData::Erased | PersonalData::Missing => false,
         }
     }

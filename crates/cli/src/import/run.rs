@@ -328,7 +328,7 @@ fn summary(tally: &Tally, subject_from: Option<&str>, seconds: f64) -> String {
     text
 }
 
-/// How many of some events are sealed, unless nobody expects any.
+/// The number of sealed events in words; empty if none is sealed and none was asked for.
 fn sealed_in_words(sealed: u64, events: u64, subject_from: Option<&str>) -> String {
     match (sealed, subject_from) {
         (0, None) => String::new(),

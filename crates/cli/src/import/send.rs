@@ -29,10 +29,8 @@ pub(crate) struct PartReply {
     /// Events that were there already under their id, and were not added.
     pub(crate) repeated: u64,
     /// Events of consumers and of erasures, which were not added.
-    #[serde(default)]
     pub(crate) passed_over: u64,
     /// Events that were sealed for a data subject.
-    #[serde(default)]
     pub(crate) sealed: u64,
     /// Position of the last event of either kind.
     pub(crate) last: Option<u64>,

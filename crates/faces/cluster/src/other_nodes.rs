@@ -3,13 +3,11 @@
 
 use super::document::NodeLine;
 use super::members::Members;
-use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use wellspring_host::cluster::Cluster;
-use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::Host;
+use wellspring_host::leads::status_of;
 use wellspring_host::node::status::NodeStatus;
 
 /// How long a node may take to answer.
@@ -28,9 +26,9 @@ pub(super) async fn ask_all(
         let (cluster, now_us) = (Arc::clone(cluster), host.wall_us());
         let (node, url) = (node.to_owned(), url.to_owned());
         asked.spawn(async move {
-            match ask(&cluster, &node, &url, now_us).await {
+            match status_of(&cluster, (&node, &url), PATIENCE, now_us).await {
                 Ok(status) => NodeLine::of(status),
-                Err(error) => NodeLine::unreachable(node, url, error),
+                Err(error) => NodeLine::unreachable(node, url, error.to_string()),
             }
         });
     }
@@ -39,30 +37,4 @@ pub(super) async fn ask_all(
     }
     lines.sort_by(|one, other| one.node.cmp(&other.node));
     lines
-}
-
-/// A node's own description.
-///
-/// # Errors
-/// A sentence: it does not answer, or is another node.
-async fn ask(cluster: &Cluster, node: &str, url: &str, now_us: u64) -> Result<NodeStatus, String> {
-    let request = PeerRequest::get("/v1/cluster/node");
-    let answer = cluster.peers.ask(url, &request, PATIENCE, now_us).await;
-    let answer = answer.map_err(|error| error.to_string())?;
-    if answer.status != 200 {
-        return Err(format!("{url} answered {}: {}", answer.status, detail(&answer.content)));
-    }
-    let status: NodeStatus = serde_json::from_slice(&answer.content)
-        .map_err(|error| format!("{url} sent an unexpected answer: {error}"))?;
-    match &status.node {
-        Some(name) if name == node => Ok(status),
-        Some(other) => Err(format!("{url} is the node {other}")),
-        None => Err(format!("{url} is not part of a cluster")),
-    }
-}
-
-/// The detail of a problem, if it is one.
-fn detail(content: &Bytes) -> String {
-    let problem: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
-    problem["detail"].as_str().unwrap_or("no reason given").to_owned()
 }

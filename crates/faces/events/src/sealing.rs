@@ -11,7 +11,7 @@ use wellspring_host::subjects::{SUBJECT_NAME, refusal};
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, ReadResult, once, rule};
 use wellspring_host::wire::problem::Problem;
 use wellspring_subject_keys::{NonceSalt, PlainPart, SealRefusal, SealedWith, Sealer};
-use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
+use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits, only_tag_of};
 
 /// What stays of data that is sealed as a whole.
 const SEALED: &[u8] = b"null";
@@ -113,11 +113,7 @@ impl<'b> EventSealer<'b> {
 
     /// The only tag with the key of subjects.
     fn only_subject(&self, tags: &[Cow<'_, str>]) -> Option<String> {
-        let key = self.tag_key.as_deref()?;
-        let is_subject =
-            |tag: &&Cow<'_, str>| tag.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
-        let mut found = tags.iter().filter(is_subject);
-        let only = found.next().filter(|_| found.next().is_none());
+        let only = only_tag_of(tags, self.tag_key.as_deref()?);
         only.map(|tag| tag.clone().into_owned())
     }
 

@@ -21,6 +21,14 @@ pub struct PeerAnswer {
     pub content: Bytes,
 }
 
+impl PeerAnswer {
+    /// The detail of a problem, if it is one.
+    pub(crate) fn detail(&self) -> String {
+        let problem: serde_json::Value = serde_json::from_slice(&self.content).unwrap_or_default();
+        problem["detail"].as_str().unwrap_or("no reason given").to_owned()
+    }
+}
+
 impl PeerRequest {
     /// A request of this node itself.
     pub fn get(target: &str) -> PeerRequest {

@@ -118,7 +118,12 @@ fn epoch(role: &Role) -> Option<u64> {
 impl Node {
     /// The leader of a log, as far as this node's copy tells.
     pub fn known_leader(&self, log: &str) -> Option<Leader> {
-        match self.get(log)?.role() {
+        self.leader_by(self.get(log)?.role())
+    }
+
+    /// The leader of a log that has this role here.
+    fn leader_by(&self, role: Role) -> Option<Leader> {
+        match role {
             Role::Leading { epoch } => {
                 let cluster = self.cluster()?;
                 Some(Leader { node: cluster.node.to_string(), url: cluster.url.clone(), epoch })
@@ -134,9 +139,11 @@ impl Node {
         let system = self.get(SYSTEM_LOG);
         let role = system.as_ref().map(Log::role);
         let pins = self.pins();
-        let mut logs: Vec<LogState> =
-            self.all().iter().map(|(name, log)| self.log_state(name, log)).collect();
-        logs.iter_mut().for_each(|state| state.pinned_to = pins.get(&state.log).cloned());
+        let state = |(name, log)| {
+            let pinned_to = pins.get(&name).cloned();
+            self.log_state(name, &log, pinned_to)
+        };
+        let logs = self.all().into_iter().map(state).collect();
         NodeStatus {
             node: cluster.map(|cluster| cluster.node.to_string()),
             url: cluster.map(|cluster| cluster.url.clone()),
@@ -156,24 +163,24 @@ impl Node {
         }
     }
 
-    fn log_state(&self, name: &str, log: &Log) -> LogState {
+    fn log_state(&self, name: String, log: &Log, pinned_to: Option<String>) -> LogState {
         let role = log.role();
         let shared = log.shared_stats();
         let counters = shared.unwrap_or_default();
         LogState {
-            log: name.to_owned(),
-            incarnation: self.incarnation(name).unwrap_or_default(),
+            incarnation: self.incarnation(&name).unwrap_or_default(),
             epoch: epoch(&role),
-            leader: self.known_leader(name).map(|leader| leader.node),
-            pinned_to: None,
             role: role.name().to_owned(),
+            leader: self.leader_by(role).map(|leader| leader.node),
+            pinned_to,
             place: shared.map(|shared| shared.place.0),
             head: log.head(),
-            rate: self.placement().map_or(0, |placement| placement.rate(name)),
+            rate: self.placement().map_or(0, |placement| placement.rate(&name)),
             is_full: log.is_full(),
             void_entries: counters.void_entries,
             foreign_batches: counters.foreign_batches,
             repeated_offers: counters.repeated_offers,
+            log: name,
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Recent entries of a log wait here; those before them are read from the WAL again.
 
-use crate::frame::{Item, index_of, place};
+use crate::frame::{Item, place};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -265,20 +265,12 @@ impl Delivery {
         }
     }
 
-    /// Nobody has proposed these offers, or will.
-    pub(crate) fn refuse(&self, offers: impl IntoIterator<Item = u64>) {
+    /// Tells the outcome of offers that have none yet: refused if nobody has proposed them or will,
+    /// unknown if that is not certain.
+    pub(crate) fn settle(&self, offers: impl IntoIterator<Item = u64>, outcome: OfferOutcome) {
         let mut state = self.state();
-        let refuse = |offer| state.settle(offer, OfferOutcome::Refused);
-        let woken: Vec<Waker> = offers.into_iter().filter_map(refuse).collect();
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-    }
-
-    /// What became of these offers is not known, or will be told by their arrival.
-    pub(crate) fn doubt(&self, offers: impl IntoIterator<Item = u64>) {
-        let mut state = self.state();
-        let doubt = |offer| state.settle(offer, OfferOutcome::Unknown);
-        let woken: Vec<Waker> = offers.into_iter().filter_map(doubt).collect();
+        let settle = |offer| state.settle(offer, outcome);
+        let woken: Vec<Waker> = offers.into_iter().filter_map(settle).collect();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -298,9 +290,9 @@ impl Delivery {
         let of = |left: bool| {
             overdue.iter().filter(move |(_, has_left)| *has_left == left).map(|(offer, _)| *offer)
         };
-        self.doubt(of(true));
+        self.settle(of(true), OfferOutcome::Unknown);
         let held: Vec<u64> = of(false).collect();
-        self.refuse(held.iter().copied());
+        self.settle(held.iter().copied(), OfferOutcome::Refused);
         held
     }
 
@@ -326,10 +318,5 @@ impl Delivery {
             state.logs.values_mut().filter_map(|tail| tail.waker.take()).collect()
         };
         woken.into_iter().for_each(Waker::wake);
-    }
-
-    /// The first index of the WAL that may have entries after a place.
-    pub(crate) fn first_index_after(after: Place) -> u64 {
-        index_of(after).max(1)
     }
 }

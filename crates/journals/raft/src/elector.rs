@@ -3,7 +3,7 @@
 //! The library would stand after a silence whose length it draws once a process, so that two
 //! survivors may get in each other's way for ever. Here patience is drawn anew for each silence.
 //! And before a node stands it asks the others whether they hear an orderer and whether its log is
-//! as long as theirs (a pre-vote), so a node that was cut off disturbs nobody when it returns.
+//! as long as theirs (a pre-vote), so a node that returns from a partition causes no election.
 
 use crate::wal::EntryId;
 use std::collections::BTreeSet;
@@ -42,8 +42,8 @@ pub(crate) enum Step {
 }
 
 impl Elector {
-    /// An elector of a node that has heard nobody. Nodes with different seeds seldom stand at
-    /// once.
+    /// An elector of a node that has not heard an orderer yet. Different seeds make it unlikely
+    /// that two nodes stand at the same time.
     pub(crate) fn new(patience: Duration, seed: u64, now_us: u64) -> Elector {
         let mut elector =
             Elector { patience, coins: seed | 1, heard_us: None, deadline_us: 0, asked: None };

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use wellspring_log::Clock;
+use wellspring_log::shared::OfferOutcome;
 
 /// How a node works.
 #[derive(Clone)]
@@ -263,7 +264,7 @@ async fn receive(
     while let Some((from, message)) = arrivals.recv().await {
         match message {
             Message::Answer { request, answer } => shared.peers.answered(request, answer),
-            Message::NotOrdering(offers) => shared.delivery.refuse(offers),
+            Message::NotOrdering(offers) => shared.delivery.settle(offers, OfferOutcome::Refused),
             Message::Offers(offers) if shared.is_orderer() => {
                 let items = offers.into_iter().map(|Offer(item)| item);
                 locked(&shared.offered).items.extend(items);
@@ -286,8 +287,8 @@ async fn receive(
                 let (shared, raft) = (Arc::clone(&shared), raft.clone());
                 runtime.spawn(async move {
                     let is_append = matches!(question, Question::Append { .. });
-                    // A node whose engine has stopped is silent, so that nobody asks it at once
-                    // again.
+                    // A node whose engine has stopped does not answer: an immediate error would be
+                    // retried immediately.
                     let Some(answer) = group::answer(&raft, question).await else { return };
                     let is_refused =
                         matches!(answer, Answer::Appended(AppendOutcome::LaterVote(_)));
@@ -363,7 +364,7 @@ async fn propose(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
                     let shared = Arc::clone(&shared);
                     runtime.spawn(async move {
                         if proposal.outcome().await == ProposalOutcome::Unknown {
-                            shared.delivery.doubt(offers);
+                            shared.delivery.settle(offers, OfferOutcome::Unknown);
                         }
                         locked(&shared.offered).under_way -= 1;
                         shared.has_offers.notify_one();

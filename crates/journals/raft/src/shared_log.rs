@@ -1,7 +1,7 @@
 //! The engine as a log sees it.
 
-use crate::delivery::{Asker, Delivery, DeliveryEnd, NextArrival};
-use crate::frame::{self, place};
+use crate::delivery::{Asker, DeliveryEnd, NextArrival};
+use crate::frame::{self, index_of, place};
 use crate::shared_node::SharedNode;
 use crate::wal::{Entry, WalFault, WalReader};
 use bytes::Bytes;
@@ -85,7 +85,7 @@ fn search(
     applied: u64,
     most_bytes: usize,
 ) -> Result<Vec<PlacedEntry>, SharedLogError> {
-    let mut next = Delivery::first_index_after(after);
+    let mut next = index_of(after).max(1);
     let (mut found, mut bytes) = (Vec::new(), 0);
     while next <= applied {
         let entries = reader.read(next..applied + 1, SEARCHED_BYTES).map_err(|f| unusable(&f))?;
@@ -173,7 +173,6 @@ impl SharedLog for RaftLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::index_of;
     use crate::wal::EntryId;
 
     #[test]

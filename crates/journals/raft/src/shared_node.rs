@@ -38,7 +38,7 @@ pub(crate) struct SharedNode {
     /// As the newest entry about members says that is durable here.
     pub(crate) voters: Mutex<BTreeSet<u64>>,
     pub(crate) elector_moved: Notify,
-    /// The orderer that this node knows of, or nobody.
+    /// Id of the orderer that this node knows, or [`NOBODY`].
     pub(crate) orderer: AtomicU64,
     pub(crate) term: AtomicU64,
     /// Whether it orders and has applied an entry of its term.

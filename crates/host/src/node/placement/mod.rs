@@ -33,8 +33,8 @@ use wellspring_types::Position;
 
 /// Time between two decisions, unless something is recorded in `system`.
 const DECIDE: Duration = Duration::from_millis(100);
-/// Time between two claims of a log by the placer itself.
-const CLAIM_AGAIN: Duration = Duration::from_millis(500);
+/// Time between two claims of a log by the node that is to lead it.
+pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// Time after which another node's answer to a move is no longer expected.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Places by which a copy may be behind on a node that takes a lead.

@@ -1,5 +1,5 @@
-//! How many events a second each log takes, by the positions of this node's copies: any node knows
-//! the rates of all logs, whoever leads them.
+//! How many events a second each log takes, by the positions of this node's copies, so every node
+//! knows the rates of all logs.
 
 use super::Node;
 use std::collections::{HashMap, VecDeque};

@@ -50,7 +50,7 @@ fn decode_members(mut body: Bytes) -> Option<Membership<u64, EmptyNode>> {
         (0..configs).map(|_| ids(&mut body)).collect::<Option<_>>()?;
     let nodes: BTreeMap<u64, EmptyNode> =
         ids(&mut body)?.into_iter().map(|id| (id, EmptyNode {})).collect();
-    // The library would add whoever is missing.
+    // The library would add missing nodes by itself.
     let is_sound = body.is_empty() && configs.iter().flatten().all(|id| nodes.contains_key(id));
     is_sound.then(|| Membership::new(configs, nodes))
 }

@@ -148,8 +148,8 @@ pub(crate) async fn start(
         cluster_name: "wellspring".to_owned(),
         // A request to a follower may take as long.
         heartbeat_interval: (patience_ms / 4).max(1),
-        // A follower votes for nobody as long while it hears the orderer. The elector decides who
-        // stands.
+        // A follower that hears the orderer rejects votes for this long. The elector decides which
+        // node stands.
         election_timeout_min: patience_ms / 2,
         election_timeout_max: patience_ms / 2 + 1,
         enable_elect: false,

@@ -32,7 +32,7 @@ struct OpenRequests {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
 }
 
-/// A request, forgotten when nobody waits for its answer any more.
+/// A request; its entry is removed when the caller stops waiting.
 struct OpenRequest<'a>(&'a Peers, u64);
 
 impl Drop for OpenRequest<'_> {

@@ -30,7 +30,7 @@ impl WalQueue {
         (WalQueue(sender), receiver)
     }
 
-    /// Does what is in a queue until nobody can add anything.
+    /// Runs queued work until all senders are gone.
     pub(crate) fn serve(queue: &Receiver<WalWork>, wal: &mut Wal) {
         while let Ok(work) = queue.recv() {
             work(wal);
@@ -70,7 +70,7 @@ impl LogStore {
         // The library takes a node that knows of no term for one that never took part. And with a
         // committed vote for itself it would order again at once, knowing neither what it had
         // committed nor that it does not: it would confirm an end from before its restart. So
-        // whoever starts has to be elected.
+        // a node that starts must be elected.
         let vote = crate::wal::Vote { is_committed: false, ..wal.vote() };
         let vote = (vote.term > 0).then(|| raft_vote(vote));
         LogStore { queue, reader: wal.reader(), vote }
