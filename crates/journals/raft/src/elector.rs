@@ -5,6 +5,7 @@
 //! And before a node stands it asks the others whether they hear an orderer and whether its log is
 //! as long as theirs (a pre-vote), so a node that returns from a partition causes no election.
 
+use crate::members::Members;
 use crate::wal::EntryId;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,14 +69,13 @@ impl Elector {
         self.draw(now_us);
     }
 
-    /// The next step of a node that does not order. `voters`: those of the group, with this node.
-    pub(crate) fn step(&mut self, now_us: u64, node: u64, voters: &BTreeSet<u64>) -> Step {
-        if !voters.contains(&node) {
+    /// The next step of a node that does not order.
+    pub(crate) fn step(&mut self, now_us: u64, node: u64, members: &Members) -> Step {
+        if !members.votes(node) {
             return Step::WaitUntil(now_us + self.patience.as_micros() as u64);
         }
         if let Some(asked) = &self.asked
-            && 2 * (asked.in_favour.iter().filter(|id| voters.contains(id)).count() + 1)
-                > voters.len()
+            && members.is_majority(|id| id == node || asked.in_favour.contains(&id))
         {
             self.draw(now_us);
             return Step::Stand;
@@ -117,9 +117,13 @@ mod tests {
         EntryId { term, index }
     }
 
+    fn of(voters: &[u64]) -> Members {
+        Members { voters: vec![voters.iter().copied().collect()], learners: BTreeSet::from([9]) }
+    }
+
     #[test]
     fn a_node_stands_after_a_silence_and_with_a_majority_in_favour() {
-        let voters = BTreeSet::from([1, 2, 3]);
+        let voters = of(&[1, 2, 3]);
         let mut elector = Elector::new(PATIENCE, 5, 0);
         let Step::WaitUntil(due) = elector.step(0, 1, &voters) else { panic!("patience first") };
         assert!((100_000..200_000).contains(&due));
@@ -140,10 +144,10 @@ mod tests {
     #[test]
     fn one_alone_stands_and_who_has_no_vote_never() {
         let mut elector = Elector::new(PATIENCE, 5, 0);
-        assert!(matches!(elector.step(300_000, 1, &BTreeSet::from([1])), Step::Ask { .. }));
-        assert_eq!(elector.step(300_000, 1, &BTreeSet::from([1])), Step::Stand);
+        assert!(matches!(elector.step(300_000, 1, &of(&[1])), Step::Ask { .. }));
+        assert_eq!(elector.step(300_000, 1, &of(&[1])), Step::Stand);
         for now_us in [0, 1_000_000, 9_000_000] {
-            let step = elector.step(now_us, 1, &BTreeSet::from([2, 3]));
+            let step = elector.step(now_us, 1, &of(&[2, 3]));
             assert!(matches!(step, Step::WaitUntil(_)));
         }
     }

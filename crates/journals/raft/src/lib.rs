@@ -14,6 +14,7 @@
 //! - `runtime`: what the library runs in, turned by hand.
 //! - `elector`: when a node stands for election. Pure.
 //! - `node`: the threads of a node and what they do; `shared_node`: what they share.
+//! - `members`: who belongs to the group.
 //! - `message`: what nodes tell each other.
 //! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
 
@@ -23,6 +24,7 @@ mod delivery;
 mod elector;
 mod frame;
 mod group;
+mod members;
 mod message;
 mod node;
 mod plants;
@@ -32,6 +34,7 @@ mod shared_node;
 pub mod wal;
 
 pub use group::{FoundError, Links, StartError};
+pub use members::{MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};
 pub use node::{GroupReport, RaftNode, RaftOptions};
 pub use shared_log::{LeadChoice, RaftLog};

@@ -5,9 +5,10 @@ use crate::delivery::Delivery;
 use crate::elector::{Elector, Step};
 use crate::frame;
 use crate::group::{
-    self, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers, ProposalOutcome,
-    Raft, StartError, WalQueue,
+    self, ChangeOfMembers, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
+    ProposalOutcome, Raft, StartError, WalQueue,
 };
+use crate::members::{MembersChange, MembersError};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::runtime::{HandRuntime, within};
 use crate::shared_log::{LeadChoice, RaftLog};
@@ -37,7 +38,7 @@ pub struct RaftOptions {
 }
 
 /// What a node knows of its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupReport {
     /// The node that orders, as far as this one knows.
     pub orderer: Option<u64>,
@@ -49,6 +50,13 @@ pub struct GroupReport {
     pub applied: u64,
     /// Frames that this node has proposed.
     pub frames: u64,
+    /// Who votes, as the newest entry about members says that is durable here.
+    pub voters: BTreeSet<u64>,
+    /// Who gets entries and does not vote.
+    pub learners: BTreeSet<u64>,
+    /// Whether one set of voters is being replaced by another: both decide. Whoever orders can end
+    /// a change that was left, by another one.
+    pub is_replacing_voters: bool,
 }
 
 /// A node of the group, which works until it is dropped.
@@ -93,7 +101,7 @@ impl RaftNode {
             asked: Mutex::default(),
             has_asked: Notify::new(),
             elector: Mutex::new(Elector::new(patience, start ^ node, now_us)),
-            voters: Mutex::default(),
+            members: Mutex::default(),
             elector_moved: Notify::new(),
             orderer: AtomicU64::new(NOBODY),
             term: AtomicU64::new(wal.vote().term),
@@ -153,6 +161,41 @@ impl RaftNode {
         result.blocking_recv().map_err(|_| stopped())?
     }
 
+    /// Adds a node that gets entries and does not vote. Only where the group is ordered. Does
+    /// nothing if it is a member already.
+    pub fn add_learner(&self, node: u64) -> MembersChange {
+        self.change_members(ChangeOfMembers::AddLearner(node))
+    }
+
+    /// Removes a node that does not vote. Only where the group is ordered.
+    pub fn remove_learner(&self, node: u64) -> MembersChange {
+        self.change_members(ChangeOfMembers::RemoveLearner(node))
+    }
+
+    /// Replaces the voters. Only where the group is ordered. New ones have to be learners, which
+    /// should have caught up: until they have, nothing may be committed. Former ones are members
+    /// no more; if the orderer is one of them, it stops ordering.
+    pub fn change_voters(&self, voters: &[u64]) -> MembersChange {
+        self.change_members(ChangeOfMembers::Voters(voters.iter().copied().collect()))
+    }
+
+    fn change_members(&self, change: ChangeOfMembers) -> MembersChange {
+        let (done, result) = oneshot::channel();
+        let (shared, raft) = (Arc::clone(&self.shared), self.raft.clone());
+        self.runtime.spawn(async move {
+            // The library would look first whether the members are committed here.
+            let orderer = shared.orderer();
+            let changed = if orderer == Some(shared.node) {
+                group::change_members(&raft, change).await
+            } else {
+                Err(MembersError::NotOrdering { orderer })
+            };
+            // Nobody may wait for it.
+            let _ = done.send(changed);
+        });
+        MembersChange(result)
+    }
+
     /// Takes a message from another node.
     pub fn arrived(&self, from: u64, message: Message) {
         // Only a node that has stopped takes none.
@@ -169,13 +212,16 @@ impl RaftNode {
     #[must_use]
     pub fn report(&self) -> GroupReport {
         let shared = &self.shared;
-        let orderer = shared.orderer.load(Ordering::Acquire);
+        let members = locked(&shared.members);
         GroupReport {
-            orderer: (orderer != NOBODY).then_some(orderer),
+            orderer: shared.orderer(),
             term: shared.term.load(Ordering::Acquire),
             last: shared.reader.last(),
             applied: shared.delivery.applied_index(),
             frames: shared.frames.load(Ordering::Relaxed),
+            voters: members.all_voters(),
+            learners: members.learners.clone(),
+            is_replacing_voters: members.voters.len() > 1,
         }
     }
 }
@@ -238,8 +284,8 @@ async fn watch(shared: Arc<SharedNode>, raft: Raft) {
         shared.orders.store(now.orders, Ordering::Release);
         let orderer = now.orderer.unwrap_or(NOBODY);
         let orderer_before = shared.orderer.swap(orderer, Ordering::AcqRel);
-        let voters_before = std::mem::replace(&mut *locked(&shared.voters), now.voters.clone());
-        if orderer_before != orderer || voters_before != now.voters {
+        let members_before = std::mem::replace(&mut *locked(&shared.members), now.members.clone());
+        if orderer_before != orderer || members_before != now.members {
             shared.has_offers.notify_one();
             shared.elector_moved.notify_one();
         }
@@ -306,13 +352,13 @@ async fn receive(
 async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
     loop {
         let now_us = shared.now_us();
-        let voters = locked(&shared.voters).clone();
+        let members = locked(&shared.members).clone();
         let step = {
             let mut elector = locked(&shared.elector);
             if shared.is_orderer() {
                 elector.hears(now_us);
             }
-            elector.step(now_us, shared.node, &voters)
+            elector.step(now_us, shared.node, &members)
         };
         match step {
             Step::WaitUntil(due_us) => {
@@ -321,6 +367,7 @@ async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
             }
             Step::Ask { round } => {
                 let last = shared.reader.last();
+                let voters = members.all_voters();
                 for voter in voters.into_iter().filter(|voter| *voter != shared.node) {
                     let shared = Arc::clone(&shared);
                     runtime.spawn(async move {

@@ -4,10 +4,11 @@ use crate::delivery::{Asker, Delivery};
 use crate::elector::Elector;
 use crate::frame::{FULL_BYTES, Item, MAX_ITEMS};
 use crate::group::Peers;
+use crate::members::Members;
 use crate::message::Message;
 use crate::wal::WalReader;
 use bytes::Bytes;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,8 +36,7 @@ pub(crate) struct SharedNode {
     pub(crate) asked: Mutex<Vec<Asker>>,
     pub(crate) has_asked: Notify,
     pub(crate) elector: Mutex<Elector>,
-    /// As the newest entry about members says that is durable here.
-    pub(crate) voters: Mutex<BTreeSet<u64>>,
+    pub(crate) members: Mutex<Members>,
     pub(crate) elector_moved: Notify,
     /// Id of the orderer that this node knows, or [`NOBODY`].
     pub(crate) orderer: AtomicU64,
@@ -74,8 +74,14 @@ impl SharedNode {
         self.orders.load(Ordering::Acquire)
     }
 
+    /// The node that orders, as far as this one knows.
+    pub(crate) fn orderer(&self) -> Option<u64> {
+        let orderer = self.orderer.load(Ordering::Acquire);
+        (orderer != NOBODY).then_some(orderer)
+    }
+
     pub(crate) fn is_orderer(&self) -> bool {
-        self.orderer.load(Ordering::Acquire) == self.node
+        self.orderer() == Some(self.node)
     }
 
     pub(crate) fn offer(&self, log: &Arc<str>, connection: u64, id: OfferId, entry: Bytes) {

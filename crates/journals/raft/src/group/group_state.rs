@@ -1,9 +1,11 @@
 //! What the library knows of the group, and what it is asked to do.
 
 use super::{Frame, Raft, Types};
+use crate::members::{Members, MembersError};
 use bytes::Bytes;
+use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::ClientWriteResult;
-use openraft::{EmptyNode, RaftMetrics, ServerState};
+use openraft::{ChangeMembers, EmptyNode, RaftMetrics, ServerState};
 use std::collections::BTreeSet;
 use tokio::sync::{oneshot, watch};
 
@@ -14,8 +16,7 @@ pub(crate) struct GroupState {
     pub(crate) term: u64,
     /// Whether this node orders and has applied an entry of its term.
     pub(crate) orders: bool,
-    /// As the newest entry about members says that is durable here.
-    pub(crate) voters: BTreeSet<u64>,
+    pub(crate) members: Members,
     /// Why the library has stopped.
     pub(crate) stopped: Option<String>,
 }
@@ -36,11 +37,15 @@ impl GroupWatch {
         let orderer = now.current_leader.filter(|leader| leads || *leader != now.id);
         let has_applied =
             now.last_applied.is_some_and(|applied| applied.leader_id.term == now.current_term);
+        let members = now.membership_config.membership();
         GroupState {
             orderer: if leads { Some(now.id) } else { orderer },
             term: now.current_term,
             orders: leads && has_applied,
-            voters: now.membership_config.voter_ids().collect(),
+            members: Members {
+                voters: members.get_joint_config().clone(),
+                learners: members.learner_ids().collect(),
+            },
             stopped: now.running_state.as_ref().err().map(ToString::to_string),
         }
     }
@@ -80,4 +85,46 @@ impl Proposal {
 /// Proposes a frame; `None`: the library has stopped.
 pub(crate) async fn propose(raft: &Raft, frame: Bytes) -> Option<Proposal> {
     raft.client_write_ff(Frame(frame)).await.ok().map(Proposal)
+}
+
+/// A change of the members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChangeOfMembers {
+    AddLearner(u64),
+    RemoveLearner(u64),
+    Voters(BTreeSet<u64>),
+}
+
+/// Changes the members; returns once it is committed. Replacing voters takes two entries, the
+/// first of which lets old and new ones decide together. If only that one is committed, because its
+/// orderer was lost, the next change ends what it began.
+///
+/// # Errors
+/// [`MembersError`].
+pub(crate) async fn change_members(
+    raft: &Raft,
+    change: ChangeOfMembers,
+) -> Result<(), MembersError> {
+    let change = match change {
+        ChangeOfMembers::AddLearner(node) => ChangeMembers::AddNodes([(node, EmptyNode {})].into()),
+        ChangeOfMembers::RemoveLearner(node) => ChangeMembers::RemoveNodes([node].into()),
+        ChangeOfMembers::Voters(voters) => ChangeMembers::ReplaceAllVoters(voters),
+    };
+    let refused = match raft.change_membership(change, false).await {
+        Ok(_) => return Ok(()),
+        Err(RaftError::APIError(refused)) => refused,
+        Err(RaftError::Fatal(_)) => return Err(MembersError::Unknown),
+    };
+    Err(match refused {
+        ClientWriteError::ForwardToLeader(to) => {
+            MembersError::NotOrdering { orderer: to.leader_id }
+        }
+        ClientWriteError::ChangeMembershipError(refused) => match refused {
+            ChangeMembershipError::InProgress(_) => MembersError::UnderWay,
+            ChangeMembershipError::EmptyMembership(_) => MembersError::NoVoters,
+            ChangeMembershipError::LearnerNotFound(lacks) => {
+                MembersError::NoMember { node: lacks.node_id }
+            }
+        },
+    })
 }

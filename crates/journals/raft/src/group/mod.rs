@@ -11,7 +11,9 @@ mod store;
 #[cfg(test)]
 mod suite_tests;
 
-pub(crate) use group_state::{GroupWatch, ProposalOutcome, propose, stand};
+pub(crate) use group_state::{
+    ChangeOfMembers, GroupWatch, ProposalOutcome, change_members, propose, stand,
+};
 pub(crate) use machine::Machine;
 pub use network::Links;
 pub(crate) use network::{LinkNetworks, Peers, answer, confirmed_end};

@@ -52,6 +52,11 @@ fn sizes() -> WalOptions {
 impl Group {
     /// A founded group of this many nodes, which run.
     pub fn new(nodes: usize, seed: u64, patience: Duration) -> Arc<Group> {
+        Group::of_voters(nodes, nodes, seed, patience)
+    }
+
+    /// A group of the first `voters` of this many nodes. The others run and are no members.
+    pub fn of_voters(nodes: usize, voters: usize, seed: u64, patience: Duration) -> Arc<Group> {
         let made = (0..nodes as u64).map(|number| {
             let disk = SimulatedStorage::new(seed.wrapping_mul(37).wrapping_add(number));
             let identity = Identity {
@@ -67,7 +72,7 @@ impl Group {
         let (cut, starts) = (Mutex::new(vec![false; nodes.len()]), Mutex::new(seed << 20));
         let group = Arc::new(Group { patience, nodes, cut, starts });
         (0..group.nodes.len()).for_each(|number| group.start(number));
-        let voters: Vec<u64> = (1..=group.nodes.len() as u64).collect();
+        let voters: Vec<u64> = (1..=voters as u64).collect();
         group.running(0).found(&voters).unwrap();
         group
     }

@@ -5,4 +5,5 @@
 
 mod conformance;
 mod group;
+mod members;
 mod orders;

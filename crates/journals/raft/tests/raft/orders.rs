@@ -35,7 +35,7 @@ fn arrival(log: &mut RaftLog, most: Duration) -> Option<Arrival> {
 }
 
 /// Offers an entry until it is placed.
-fn put(log: &mut RaftLog, entry: &[u8], next: &mut u64) -> Place {
+pub fn put(log: &mut RaftLog, entry: &[u8], next: &mut u64) -> Place {
     let begun = Instant::now();
     loop {
         *next += 1;
@@ -55,7 +55,7 @@ fn put(log: &mut RaftLog, entry: &[u8], next: &mut u64) -> Place {
 }
 
 /// Everything from the beginning up to a place.
-fn all_up_to(log: &mut RaftLog, last: Place) -> Vec<(Place, Vec<u8>)> {
+pub fn all_up_to(log: &mut RaftLog, last: Place) -> Vec<(Place, Vec<u8>)> {
     log.follow(Place(0));
     let mut all = Vec::new();
     while all.last().is_none_or(|(place, _)| *place < last) {

@@ -1,0 +1,120 @@
+//! Who belongs to the group, and how that is changed.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+
+/// The members of the group, as the newest entry about them says that is durable here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    /// Those who vote: one set, or two while one replaces the other; each has to have a majority.
+    pub(crate) voters: Vec<BTreeSet<u64>>,
+    /// Those who get entries and do not vote.
+    pub(crate) learners: BTreeSet<u64>,
+}
+
+impl Members {
+    /// All who vote.
+    pub(crate) fn all_voters(&self) -> BTreeSet<u64> {
+        self.voters.iter().flatten().copied().collect()
+    }
+
+    pub(crate) fn votes(&self, node: u64) -> bool {
+        self.voters.iter().any(|voters| voters.contains(&node))
+    }
+
+    /// Whether those for whom this is true decide.
+    pub(crate) fn is_majority(&self, is_in: impl Fn(u64) -> bool) -> bool {
+        let has_majority = |voters: &BTreeSet<u64>| {
+            2 * voters.iter().filter(|v| is_in(**v)).count() > voters.len()
+        };
+        !self.voters.is_empty() && self.voters.iter().all(has_majority)
+    }
+}
+
+/// Why the members are not changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MembersError {
+    /// This node does not order, or stopped before the change was committed, which has been undone.
+    /// Of a change of voters, the first half may be left: the report says so.
+    NotOrdering {
+        /// Who does, if this node knows.
+        orderer: Option<u64>,
+    },
+    /// The change before this one is not committed.
+    UnderWay,
+    /// This node is to vote and is no member: it has to be a learner first.
+    NoMember {
+        /// The node.
+        node: u64,
+    },
+    /// Nobody would vote.
+    NoVoters,
+    /// The node stopped ordering, or its engine stopped, while the change was under way: it may
+    /// have happened, may happen yet, or not at all.
+    Unknown,
+}
+
+impl fmt::Display for MembersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MembersError::NotOrdering { orderer: Some(orderer) } => {
+                write!(f, "node {orderer} orders, not this one")
+            }
+            MembersError::NotOrdering { orderer: None } => f.write_str("this node does not order"),
+            MembersError::UnderWay => f.write_str("another change of the members is under way"),
+            MembersError::NoMember { node } => write!(f, "node {node} is no learner yet"),
+            MembersError::NoVoters => f.write_str("a group has at least one voter"),
+            MembersError::Unknown => {
+                f.write_str("the node stopped ordering; the members may have changed or not")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MembersError {}
+
+/// A change of the members that is under way. It ends once the change is committed, which takes as
+/// long as a majority cannot be reached; dropping it does not stop the change.
+#[must_use]
+#[derive(Debug)]
+pub struct MembersChange(pub(crate) oneshot::Receiver<Result<(), MembersError>>);
+
+impl MembersChange {
+    /// Blocks until the change is committed.
+    ///
+    /// # Errors
+    /// [`MembersError`].
+    pub fn wait(self) -> Result<(), MembersError> {
+        self.0.blocking_recv().unwrap_or(Err(MembersError::Unknown))
+    }
+}
+
+impl Future for MembersChange {
+    type Output = Result<(), MembersError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let told = Pin::new(&mut self.0).poll(context);
+        told.map(|told| told.unwrap_or(Err(MembersError::Unknown)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_one_set_of_voters_replaces_another_both_decide() {
+        let set = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<u64>>();
+        let members =
+            Members { voters: vec![set(&[1, 2, 3]), set(&[3, 4, 5])], learners: set(&[9]) };
+        assert_eq!(members.all_voters(), set(&[1, 2, 3, 4, 5]));
+        assert!(members.votes(5) && !members.votes(9));
+        let decide = |ids: &[u64]| members.is_majority(|id| ids.contains(&id));
+        assert!(decide(&[1, 3, 4]));
+        assert!(!decide(&[1, 2, 4]) && !decide(&[3, 4, 5]) && !decide(&[3, 9]));
+        assert!(!Members::default().is_majority(|_| true));
+    }
+}
