@@ -5,7 +5,7 @@
 
 use crate::frame::{Item, place};
 use bytes::Bytes;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -29,11 +29,11 @@ pub(crate) struct Delivery {
 struct Delivered {
     /// The last index that was applied.
     applied: u64,
-    logs: HashMap<Arc<str>, LogTail>,
+    logs: BTreeMap<Arc<str>, LogTail>,
     last_connection: u64,
     last_offer: u64,
     /// Offers without an outcome, by their number in this process.
-    offers: HashMap<u64, OpenOffer>,
+    offers: BTreeMap<u64, OpenOffer>,
     /// Questions whose answer waits until this index is applied.
     ends: Vec<(u64, Asker)>,
     /// Why nothing is committed here any more.

@@ -15,11 +15,14 @@
 //! - `elector`: when a node stands for election. Pure.
 //! - `node`: the threads of a node and what they do; `shared_node`: what they share.
 //! - `members`: who belongs to the group.
+//! - `by_hand`: a node without threads, for the simulator.
 //! - `message`: what nodes tell each other.
 //! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "simulated")]
+pub mod by_hand;
 mod delivery;
 mod elector;
 mod frame;

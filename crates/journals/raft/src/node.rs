@@ -1,12 +1,12 @@
 //! A node of the group: one thread turns the runtime with the library and what is around it,
-//! another one writes the WAL.
+//! another one writes the WAL. What they do can be done [by hand](crate::by_hand) instead.
 
 use crate::delivery::Delivery;
 use crate::elector::{Elector, Step};
 use crate::frame;
 use crate::group::{
     self, ChangeOfMembers, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
-    ProposalOutcome, Raft, StartError, WalQueue,
+    ProposalOutcome, Raft, StartError, WalWriter,
 };
 use crate::members::{MembersChange, MembersError};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
@@ -61,10 +61,10 @@ pub struct GroupReport {
 
 /// A node of the group, which works until it is dropped.
 pub struct RaftNode {
-    shared: Arc<SharedNode>,
-    runtime: HandRuntime,
-    raft: Raft,
-    threads: Vec<JoinHandle<()>>,
+    pub(crate) shared: Arc<SharedNode>,
+    pub(crate) runtime: HandRuntime,
+    pub(crate) raft: Raft,
+    pub(crate) threads: Vec<JoinHandle<()>>,
 }
 
 impl fmt::Debug for RaftNode {
@@ -84,58 +84,17 @@ impl RaftNode {
         links: Arc<dyn Links>,
         options: RaftOptions,
     ) -> Result<RaftNode, StartError> {
-        let RaftOptions { patience, start, clock } = options;
-        let patience = patience.max(Duration::from_millis(20));
-        let node = wal.identity().node_id;
-        assert_ne!(node, NOBODY, "an id of a node");
-        let (inbox, arrivals) = mpsc::unbounded_channel();
-        let now_us = clock.monotonic_us();
-        let shared = Arc::new(SharedNode {
-            node,
-            patience,
-            delivery: Arc::new(Delivery::new(start)),
-            reader: wal.reader(),
-            peers: Arc::new(Peers::new(links, start)),
-            offered: Mutex::default(),
-            has_offers: Notify::new(),
-            asked: Mutex::default(),
-            has_asked: Notify::new(),
-            elector: Mutex::new(Elector::new(patience, start ^ node, now_us)),
-            members: Mutex::default(),
-            elector_moved: Notify::new(),
-            orderer: AtomicU64::new(NOBODY),
-            term: AtomicU64::new(wal.vote().term),
-            orders: AtomicBool::new(false),
-            frames: AtomicU64::new(0),
-            inbox,
-            is_ending: AtomicBool::new(false),
-            clock: Arc::clone(&clock),
-        });
-        let (queue, work) = WalQueue::new();
-        let store = LogStore::new(queue, &wal);
-        let runtime = HandRuntime::new(clock);
-        let (raft, joined) = oneshot::channel();
-        runtime.spawn(main(Arc::clone(&shared), runtime.clone(), store, arrivals, raft));
-        let mut wal = wal;
-        let writing = spawn("raft-wal", move || WalQueue::serve(&work, &mut wal));
-        let (turned, ending) = (runtime.clone(), Arc::clone(&shared));
-        let turning = spawn("raft-node", move || {
-            // Also if something panics.
-            let _stopped = Stopped(&ending);
-            while !ending.is_ending.load(Ordering::Acquire) {
-                let due_us = turned.turn();
-                turned.wait(due_us);
-            }
-            turned.end();
-        });
+        let (shared, writer, turner, started) = assemble(wal, links, options);
+        let runtime = turner.runtime.clone();
+        let writing = spawn("raft-wal", move || writer.serve());
+        let turning = spawn("raft-node", move || turner.serve());
         let threads = [writing, turning].into_iter().collect::<io::Result<Vec<_>>>();
         let threads = threads.map_err(|error| {
             shared.is_ending.store(true, Ordering::Release);
             runtime.end();
             StartError::Thread(error)
         })?;
-        let gone = || StartError::Library("it stopped while it started".to_owned());
-        let raft = joined.blocking_recv().map_err(|_| gone())??;
+        let raft = started.blocking_recv().map_err(|_| StartError::stopped())??;
         Ok(RaftNode { shared, runtime, raft, threads })
     }
 
@@ -151,14 +110,21 @@ impl RaftNode {
     /// # Errors
     /// [`FoundError`].
     pub fn found(&self, voters: &[u64]) -> Result<(), FoundError> {
+        let stopped = || FoundError::Refused("the engine has stopped".to_owned());
+        self.begin_founding(voters).blocking_recv().map_err(|_| stopped())?
+    }
+
+    pub(crate) fn begin_founding(
+        &self,
+        voters: &[u64],
+    ) -> oneshot::Receiver<Result<(), FoundError>> {
         let (done, result) = oneshot::channel();
         let raft = self.raft.clone();
         let voters: BTreeSet<u64> = voters.iter().copied().collect();
         self.runtime.spawn(async move {
             let _ = done.send(group::found(&raft, voters).await);
         });
-        let stopped = || FoundError::Refused("the engine has stopped".to_owned());
-        result.blocking_recv().map_err(|_| stopped())?
+        result
     }
 
     /// Adds a node that gets entries and does not vote. Only where the group is ordered. Does
@@ -238,12 +204,70 @@ impl Drop for RaftNode {
     }
 }
 
-/// Tells all logs that nothing is committed here any more.
-struct Stopped<'a>(&'a SharedNode);
+type Started = oneshot::Receiver<Result<Raft, StartError>>;
 
-impl Drop for Stopped<'_> {
+/// The parts of a node, for which nobody works yet.
+pub(crate) fn assemble(
+    wal: Wal,
+    links: Arc<dyn Links>,
+    options: RaftOptions,
+) -> (Arc<SharedNode>, WalWriter, NodeTurner, Started) {
+    let RaftOptions { patience, start, clock } = options;
+    let patience = patience.max(Duration::from_millis(20));
+    let node = wal.identity().node_id;
+    assert_ne!(node, NOBODY, "an id of a node");
+    let (inbox, arrivals) = mpsc::unbounded_channel();
+    let now_us = clock.monotonic_us();
+    let shared = Arc::new(SharedNode {
+        node,
+        patience,
+        delivery: Arc::new(Delivery::new(start)),
+        reader: wal.reader(),
+        peers: Arc::new(Peers::new(links, start)),
+        offered: Mutex::default(),
+        has_offers: Notify::new(),
+        asked: Mutex::default(),
+        has_asked: Notify::new(),
+        elector: Mutex::new(Elector::new(patience, start ^ node, now_us)),
+        members: Mutex::default(),
+        elector_moved: Notify::new(),
+        orderer: AtomicU64::new(NOBODY),
+        term: AtomicU64::new(wal.vote().term),
+        orders: AtomicBool::new(false),
+        frames: AtomicU64::new(0),
+        inbox,
+        is_ending: AtomicBool::new(false),
+        clock: Arc::clone(&clock),
+    });
+    let (queue, writer) = WalWriter::new(wal);
+    let store = LogStore::new(queue, &writer.wal);
+    let runtime = HandRuntime::new(clock);
+    let (raft, started) = oneshot::channel();
+    runtime.spawn(main(Arc::clone(&shared), runtime.clone(), store, arrivals, raft));
+    let turner = NodeTurner { runtime, shared: Arc::clone(&shared) };
+    (shared, writer, turner, started)
+}
+
+/// Turns the runtime of a node, which ends with it.
+pub(crate) struct NodeTurner {
+    pub(crate) runtime: HandRuntime,
+    shared: Arc<SharedNode>,
+}
+
+impl NodeTurner {
+    fn serve(self) {
+        while !self.shared.is_ending.load(Ordering::Acquire) {
+            let due_us = self.runtime.turn();
+            self.runtime.wait(due_us);
+        }
+    }
+}
+
+impl Drop for NodeTurner {
+    /// Tells all logs that nothing is committed here any more; also if something panicked.
     fn drop(&mut self) {
-        self.0.delivery.end("this node's part of the group has stopped");
+        self.shared.delivery.end("this node's part of the group has stopped");
+        self.runtime.end();
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use group_state::{
 pub(crate) use machine::Machine;
 pub use network::Links;
 pub(crate) use network::{LinkNetworks, Peers, answer, confirmed_end};
-pub(crate) use store::{LogStore, WalQueue};
+pub(crate) use store::{LogStore, WalWriter};
 
 use crate::runtime::TurnedRuntime;
 use crate::wal::{Entry, EntryId, Vote};
@@ -101,6 +101,12 @@ pub enum StartError {
     Thread(io::Error),
     /// The library refuses what it finds.
     Library(String),
+}
+
+impl StartError {
+    pub(crate) fn stopped() -> StartError {
+        StartError::Library("it stopped while it started".to_owned())
+    }
 }
 
 impl fmt::Display for StartError {

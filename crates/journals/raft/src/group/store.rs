@@ -23,20 +23,54 @@ type WalWork = Box<dyn FnOnce(&mut Wal) + Send>;
 #[derive(Debug, Clone)]
 pub(crate) struct WalQueue(Sender<WalWork>);
 
-impl WalQueue {
-    /// A queue, and the end that the WAL's thread takes from.
-    pub(crate) fn new() -> (WalQueue, Receiver<WalWork>) {
-        let (sender, receiver) = channel();
-        (WalQueue(sender), receiver)
+/// The WAL, and what is to be done on it.
+pub(crate) struct WalWriter {
+    pub(crate) wal: Wal,
+    work: Receiver<WalWork>,
+    #[cfg(feature = "simulated")]
+    next: Option<WalWork>,
+}
+
+impl WalWriter {
+    /// A writer, and the queue that it takes from.
+    pub(crate) fn new(wal: Wal) -> (WalQueue, WalWriter) {
+        let (sender, work) = channel();
+        let writer = WalWriter {
+            wal,
+            work,
+            #[cfg(feature = "simulated")]
+            next: None,
+        };
+        (WalQueue(sender), writer)
     }
 
-    /// Runs queued work until all senders are gone.
-    pub(crate) fn serve(queue: &Receiver<WalWork>, wal: &mut Wal) {
-        while let Ok(work) = queue.recv() {
-            work(wal);
+    /// Works until all queues are gone.
+    pub(crate) fn serve(mut self) {
+        while let Ok(work) = self.work.recv() {
+            work(&mut self.wal);
         }
     }
+}
 
+/// By hand.
+#[cfg(feature = "simulated")]
+impl WalWriter {
+    pub(crate) fn has_work(&mut self) -> bool {
+        self.next = self.next.take().or_else(|| self.work.try_recv().ok());
+        self.next.is_some()
+    }
+
+    /// Does one piece of work, if there is one.
+    pub(crate) fn work(&mut self) {
+        if self.has_work()
+            && let Some(work) = self.next.take()
+        {
+            work(&mut self.wal);
+        }
+    }
+}
+
+impl WalQueue {
     /// Does something on the WAL, and waits for it.
     async fn with<R: Send + 'static>(
         &self,

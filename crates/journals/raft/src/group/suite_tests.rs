@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods)] // tests start threads
 
-use super::{LogStore, Machine, Types, WalQueue};
+use super::{LogStore, Machine, Types, WalWriter};
 use crate::delivery::Delivery;
 use crate::runtime::HandRuntime;
 use crate::wal::{Identity, Wal, WalOptions};
@@ -23,10 +23,10 @@ impl StoreBuilder<Types, LogStore, Machine> for OverWal {
         let (cluster, node) = (ClusterId([1; 16]), "a".to_owned());
         let identity = Identity { cluster, generation: 1, node, node_id: 1 };
         Wal::create(Arc::clone(&storage) as _, &identity).unwrap();
-        let mut wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
-        let (queue, work) = WalQueue::new();
-        let store = LogStore::new(queue, &wal);
-        std::thread::spawn(move || WalQueue::serve(&work, &mut wal));
+        let wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
+        let (queue, writer) = WalWriter::new(wal);
+        let store = LogStore::new(queue, &writer.wal);
+        std::thread::spawn(move || writer.serve());
         Ok(((), store, Machine::new(Arc::new(Delivery::new(1)))))
     }
 }

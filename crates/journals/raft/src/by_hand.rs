@@ -1,0 +1,79 @@
+//! A node without threads: what they would do is done by hand, in the order in which the simulator
+//! wants it. Barriers are slow, fail, or never come, and a node dies between any two pieces of work.
+
+use crate::group::{Links, StartError, WalWriter};
+use crate::node::{NodeTurner, RaftNode, RaftOptions, assemble};
+use crate::wal::Wal;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// See the module's documentation. Its time is that of its clock.
+pub struct HandNode {
+    node: RaftNode,
+    turner: NodeTurner,
+    writer: WalWriter,
+}
+
+impl HandNode {
+    /// Starts a node on its WAL.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(
+        wal: Wal,
+        links: Arc<dyn Links>,
+        options: RaftOptions,
+    ) -> Result<HandNode, StartError> {
+        let (shared, mut writer, turner, mut started) = assemble(wal, links, options);
+        let runtime = turner.runtime.clone();
+        let raft = loop {
+            turner.runtime.turn();
+            if let Ok(raft) = started.try_recv() {
+                break raft?;
+            }
+            if !writer.has_work() {
+                return Err(StartError::stopped());
+            }
+            writer.work();
+        };
+        Ok(HandNode {
+            node: RaftNode { shared, runtime, raft, threads: Vec::new() },
+            turner,
+            writer,
+        })
+    }
+
+    /// Does what is due and ready. Returns when the next timer is due, in µs of the clock.
+    pub fn turn(&self) -> Option<u64> {
+        self.turner.runtime.turn()
+    }
+
+    /// Whether something is to be done on the WAL.
+    pub fn has_wal_work(&mut self) -> bool {
+        self.writer.has_work()
+    }
+
+    /// Does one piece of work on the WAL, if there is one: a write and its barrier.
+    pub fn work_on_wal(&mut self) {
+        self.writer.work();
+    }
+
+    /// The WAL.
+    #[must_use]
+    pub fn wal(&self) -> &Wal {
+        &self.writer.wal
+    }
+
+    /// [`RaftNode::found`], of which nobody waits for the end.
+    pub fn begin_founding(&self, voters: &[u64]) {
+        drop(self.node.begin_founding(voters));
+    }
+}
+
+impl Deref for HandNode {
+    type Target = RaftNode;
+
+    fn deref(&self) -> &RaftNode {
+        &self.node
+    }
+}
