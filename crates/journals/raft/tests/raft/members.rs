@@ -105,3 +105,22 @@ fn a_learner_follows_votes_once_it_is_told_to_and_replaces_a_voter() {
     log.follow(Place(0));
     put(&mut log, b"4", &mut next);
 }
+
+#[test]
+fn an_orderer_that_is_no_voter_any_more_changes_nothing() {
+    for seed in 0..10 {
+        let group = Group::new(3, 20 + seed, PATIENCE);
+        let orderer = group.orderer();
+        let node = group.running(orderer);
+        let id = orderer as u64 + 1;
+        let rest: Vec<u64> = (1..=3).filter(|other| *other != id).collect();
+        until(&group, orderer, |report| report.applied > 1);
+        node.change_voters(&rest).wait().unwrap();
+        let refused = node.add_learner(id).wait();
+        assert!(matches!(refused, Err(MembersError::NotOrdering { .. })), "{refused:?}");
+        drop(node);
+        until(&group, (orderer + 1) % 3, |report| {
+            report.orderer.is_some_and(|orderer| rest.contains(&orderer))
+        });
+    }
+}
