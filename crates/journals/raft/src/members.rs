@@ -34,6 +34,13 @@ impl Members {
     }
 }
 
+/// Whether an orderer may make these the voters. The library lets no node stand that its last entry
+/// has removed. If that entry reached nobody else, the others have to get by without this node's
+/// vote, as their logs are shorter than its own: those that stay must be a majority as it is.
+pub(crate) fn may_replace(members: &Members, orderer: u64, voters: &BTreeSet<u64>) -> bool {
+    voters.contains(&orderer) || members.is_majority(|id| voters.contains(&id))
+}
+
 /// Why the members are not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MembersError {
@@ -52,6 +59,9 @@ pub enum MembersError {
     },
     /// Nobody would vote.
     NoVoters,
+    /// This node would vote no more, and those that stay are no majority of the present voters.
+    /// First, add others or have another node order.
+    RemovesOrderer,
     /// The node stopped ordering, or its engine stopped, while the change was under way: it may
     /// have happened, may happen yet, or not at all.
     Unknown,
@@ -66,6 +76,9 @@ impl fmt::Display for MembersError {
             MembersError::NotOrdering { orderer: None } => f.write_str("this node does not order"),
             MembersError::UnderWay => f.write_str("another change of the members is under way"),
             MembersError::NoMember { node } => write!(f, "node {node} is no learner yet"),
+            MembersError::RemovesOrderer => {
+                f.write_str("without the node that orders, the voters that stay are no majority")
+            }
             MembersError::NoVoters => f.write_str("a group has at least one voter"),
             MembersError::Unknown => {
                 f.write_str("the node stopped ordering; the members may have changed or not")
@@ -115,6 +128,8 @@ mod tests {
         let decide = |ids: &[u64]| members.is_majority(|id| ids.contains(&id));
         assert!(decide(&[1, 3, 4]));
         assert!(!decide(&[1, 2, 4]) && !decide(&[3, 4, 5]) && !decide(&[3, 9]));
+        let new = |ids| may_replace(&members, 1, &set(ids));
+        assert!(new(&[1, 7]) && new(&[2, 3, 4]) && !new(&[2, 3]) && !new(&[7]));
         assert!(!Members::default().is_majority(|_| true));
     }
 }

@@ -8,7 +8,7 @@ use crate::group::{
     self, ChangeOfMembers, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
     ProposalOutcome, Raft, StartError, WalWriter,
 };
-use crate::members::{MembersChange, MembersError};
+use crate::members::{MembersChange, MembersError, may_replace};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::runtime::{HandRuntime, within};
 use crate::shared_log::{LeadChoice, RaftLog};
@@ -140,7 +140,8 @@ impl RaftNode {
 
     /// Replaces the voters. Only where the group is ordered. New ones have to be learners, which
     /// should have caught up: until they have, nothing may be committed. Former ones are members
-    /// no more; if the orderer is one of them, it stops ordering.
+    /// no more; if the orderer is one of them, it stops ordering, and those that stay have to be a
+    /// majority without it.
     pub fn change_voters(&self, voters: &[u64]) -> MembersChange {
         self.change_members(ChangeOfMembers::Voters(voters.iter().copied().collect()))
     }
@@ -153,10 +154,16 @@ impl RaftNode {
             // change from an orderer that the one before has removed, which stops ordering.
             let orderer = shared.orderer();
             let orderer = orderer.filter(|id| locked(&shared.members).votes(*id));
-            let changed = if orderer == Some(shared.node) {
-                group::change_members(&raft, change).await
-            } else {
-                Err(MembersError::NotOrdering { orderer })
+            let is_allowed = match &change {
+                ChangeOfMembers::Voters(voters) if !voters.is_empty() => {
+                    may_replace(&locked(&shared.members), shared.node, voters)
+                }
+                _ => true,
+            };
+            let changed = match orderer == Some(shared.node) {
+                false => Err(MembersError::NotOrdering { orderer }),
+                true if !is_allowed => Err(MembersError::RemovesOrderer),
+                true => group::change_members(&raft, change).await,
             };
             // Nobody may wait for it.
             let _ = done.send(changed);

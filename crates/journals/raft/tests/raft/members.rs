@@ -107,6 +107,17 @@ fn a_learner_follows_votes_once_it_is_told_to_and_replaces_a_voter() {
 }
 
 #[test]
+fn an_orderer_does_not_remove_itself_if_its_vote_may_be_needed() {
+    let group = Group::new(2, 12, PATIENCE);
+    let orderer = group.orderer();
+    until(&group, orderer, |report| report.applied > 1);
+    let others = [2 - orderer as u64];
+    let refused = group.running(orderer).change_voters(&others).wait();
+    assert_eq!(refused, Err(MembersError::RemovesOrderer));
+    group.running(orderer).change_voters(&[orderer as u64 + 1]).wait().unwrap();
+}
+
+#[test]
 fn an_orderer_that_is_no_voter_any_more_changes_nothing() {
     for seed in 0..10 {
         let group = Group::new(3, 20 + seed, PATIENCE);
