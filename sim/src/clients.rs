@@ -215,7 +215,7 @@ impl World {
     ) {
         let Node { life, log: Some(log), .. } = &self.nodes[node] else { return };
         if let Some(right) = &self.clients.attempts[id].right {
-            self.engine.show(node as u64, 3);
+            self.engine.show(node, 3);
             let staged = log.stage_within(append, &mut work_beside_turns(log), done);
             if let Staged::Placed { .. } = staged.expect("unbounded work") {
                 right.placed_in(log.epoch());

@@ -1,10 +1,11 @@
 //! The end of a history: all faults are removed, and every promise must be fulfilled.
 
 use crate::clients::AttemptState;
+use crate::engine::Engine;
 use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
-use wellspring_log::shared::simulated::{Stage, UnderWay};
+use wellspring_log::shared::simulated::{SimulatedLog, Stage, UnderWay};
 use wellspring_log::{Claims, Role, TurnProgress};
 
 /// Time until everything must have recovered: a number of lead timeouts, and at least the second
@@ -21,17 +22,23 @@ impl World {
         self.elected = elected;
         self.step += 1;
         self.say(format_args!("everything is healed"));
+        if let Engine::Raft(group) = &mut self.engine {
+            group.heal();
+        }
+        self.kill_stopped(1_000);
         for node in 0..self.nodes.len() {
             self.nodes[node].set_trouble(Trouble::None);
             self.nodes[node].cut_off = false;
-            self.engine.reconnect(node as u64);
-            let elects = if node == elected { ThisNode } else { NotThisNode };
-            self.engine.elect(node as u64, elects);
+            if let Engine::Simulated(engine) = &self.engine {
+                engine.reconnect(node as u64);
+                let elects = if node == elected { ThisNode } else { NotThisNode };
+                engine.elect(node as u64, elects);
+            }
             match self.nodes[node].running {
                 Running::Yes => {}
                 Running::Paused => self.nodes[node].running = Running::Yes,
                 Running::Leaving => {
-                    self.nodes[node].has_left();
+                    self.has_left(node);
                     self.start(node);
                 }
                 Running::Dead => self.start(node),
@@ -46,12 +53,19 @@ impl World {
     pub fn healthy_round(&mut self) -> Result<(), String> {
         self.step += 1;
         self.pass(self.mood.lead_timeout.as_micros() as u64 / ROUNDS);
-        for under_way in self.engine.under_way() {
-            self.settle(&under_way);
+        if let Engine::Simulated(engine) = &self.engine {
+            let engine = engine.clone();
+            engine.under_way().iter().for_each(|under_way| self.settle(&engine, under_way));
+        }
+        self.settle_group();
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].running == Running::Dead {
+                self.start(node);
+            }
         }
         self.tell_somebody();
         for node in 0..self.nodes.len() {
-            self.engine.show(node as u64, u64::MAX >> 1);
+            self.engine.show(node, u64::MAX >> 1);
             while self.turn(node, 64) == TurnProgress::Something {}
         }
         self.is_well()
@@ -59,10 +73,15 @@ impl World {
 
     /// With claims on request only, asks a node to lead if none does.
     fn tell_somebody(&mut self) {
+        let elected = match &self.engine {
+            Engine::Raft(group) if self.mood.engine.elects => group.orderer_at(),
+            _ => Some(self.elected),
+        };
+        let Some(elected) = elected else { return };
         let leads = |role| matches!(role, Role::Leading { .. } | Role::Claiming { .. });
         let mut logs = self.nodes.iter().filter_map(|node| node.log.as_ref());
         if self.mood.claims == Claims::WhenTold && !logs.any(|log| leads(log.role())) {
-            self.take_lead(self.elected);
+            self.take_lead(elected);
         }
     }
 
@@ -73,20 +92,23 @@ impl World {
         (TIMEOUTS * ROUNDS).max(LEAST_US / round_us)
     }
 
-    fn settle(&mut self, under_way: &UnderWay) {
+    fn settle(&mut self, engine: &SimulatedLog, under_way: &UnderWay) {
         let id = under_way.id;
         match under_way.stage {
             Stage::Offered | Stage::Zombie => {
-                let (landing, node) = (self.engine.land(id), under_way.node);
+                let (landing, node) = (engine.land(id), under_way.node);
                 self.say(format_args!("offer {} of n{node}: {landing:?}", id.0));
-                self.engine.report(id);
+                engine.report(id);
             }
-            Stage::Settled => self.engine.report(id),
-            Stage::Asked => self.engine.answer(id),
+            Stage::Settled => engine.report(id),
+            Stage::Asked => engine.answer(id),
         }
     }
 
     fn is_well(&self) -> Result<(), String> {
+        if let Engine::Raft(group) = &self.engine {
+            group.is_well()?;
+        }
         let mut leader = None;
         let mut heads = Vec::new();
         for node in &self.nodes {
@@ -142,7 +164,7 @@ impl World {
         self.say(format_args!("everything is shut down, and begins again without indexes"));
         for node in 0..self.nodes.len() {
             self.leave(node);
-            self.nodes[node].has_left();
+            self.has_left(node);
             self.nodes[node].remove_indexes(&mut self.dice);
         }
         for node in 0..self.nodes.len() {

@@ -8,6 +8,7 @@
 //!
 //! - [`run`]: runs one seed to its verdict.
 //! - [`world`]: the state; [`steps`]: the possible steps; [`heal`]: the recovery at the end.
+//! - [`engine`]: the shared log below; [`group`]: nodes of the Raft engine in its place.
 //! - [`node`]: a process with its disk and its clock.
 //! - [`clients`]: the clients' requests and the answers.
 //! - [`rights`]: fences of appends that end with the epoch.
@@ -19,7 +20,9 @@
 pub mod clients;
 pub mod clock;
 pub mod dice;
+pub mod engine;
 pub mod facts;
+pub mod group;
 pub mod heal;
 pub mod invariants;
 pub mod links;

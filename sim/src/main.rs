@@ -5,26 +5,30 @@
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wellspring_log::plants::Plant;
-use wellspring_sim::run::{Outcome, catch_panics, run};
+use wellspring_sim::engine::EngineKind;
+use wellspring_sim::run::{Bug, Outcome, catch_panics, run};
 use wellspring_sim::trace;
 
 const USAGE: &str = "\
-wellspring-sim --seeds A..B [--plant BUG] [--threads N]   runs these seeds; ends with an error if one fails
-wellspring-sim --reproduce N [--plant BUG]                runs one seed and prints all of it
-wellspring-sim --plants                                   lists the bugs that can be planted
+wellspring-sim [--raft] --seeds A..B [--plant BUG] [--threads N]   runs these seeds; ends with an error if one fails
+wellspring-sim [--raft] --reproduce N [--plant BUG]                runs one seed and prints all of it
+wellspring-sim [--raft] --plants                                   lists the bugs that can be planted
+
+--raft: over nodes of the Raft engine, in place of one that does all that an engine may do.
 
 With a planted bug it is an error if no seed finds it.";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
     reproduce: Option<u64>,
-    plant: Option<Plant>,
+    kind: EngineKind,
+    plant: Option<(&'static str, Bug)>,
     threads: usize,
 }
 
 fn asked() -> Result<Arguments, String> {
-    let mut asked = Arguments { seeds: 0..100, reproduce: None, plant: None, threads: 2 };
+    let (kind, plant) = (EngineKind::Simulated, None);
+    let mut asked = Arguments { seeds: 0..100, reproduce: None, kind, plant, threads: 2 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -47,13 +51,14 @@ fn asked() -> Result<Arguments, String> {
                 asked.threads =
                     text.parse().map_err(|_| format!("--threads {text}: expected a number"))?;
             }
+            "--raft" => asked.kind = EngineKind::Raft,
             "--plant" => {
                 let name = value()?;
-                let plant = Plant::ALL.iter().find(|plant| plant.name() == name);
-                asked.plant = Some(*plant.ok_or(format!("no bug {name}; see --plants"))?);
+                let plant = Bug::all(asked.kind).into_iter().find(|(of, _)| *of == name);
+                asked.plant = Some(plant.ok_or(format!("no bug {name}; see --plants"))?);
             }
             "--plants" => {
-                Plant::ALL.iter().for_each(|plant| println!("{}", plant.name()));
+                Bug::all(asked.kind).iter().for_each(|(name, _)| println!("{name}"));
                 std::process::exit(0);
             }
             _ => return Err(format!("{word}?\n\n{USAGE}")),
@@ -62,12 +67,13 @@ fn asked() -> Result<Arguments, String> {
     Ok(asked)
 }
 
-fn report(seed: u64, plant: Option<Plant>, outcome: &Outcome) {
+fn report(seed: u64, asked: &Arguments, outcome: &Outcome) {
     let Some(violation) = &outcome.violation else { return };
     println!("{}", trace::last(&outcome.trace, 60));
     println!("seed {seed}, step {}: {}: {}", violation.step, violation.invariant, violation.what);
-    let plant = plant.map_or(String::new(), |plant| format!(" --plant {}", plant.name()));
-    println!("reproduce: cargo run -p wellspring-sim -- --reproduce {seed}{plant}");
+    let raft = if asked.kind == EngineKind::Raft { "--raft " } else { "" };
+    let plant = asked.plant.map_or(String::new(), |(name, _)| format!(" --plant {name}"));
+    println!("reproduce: cargo run -p wellspring-sim -- {raft}--reproduce {seed}{plant}");
 }
 
 /// Runs the seeds on several threads; returns the first failure and the totals.
@@ -84,7 +90,7 @@ fn run_all(asked: &Arguments) -> (Option<(u64, Outcome)>, u64, u64, u64) {
                     if is_over || !asked.seeds.contains(&seed) {
                         return;
                     }
-                    let outcome = run(seed, asked.plant, false);
+                    let outcome = run(seed, asked.kind, asked.plant.map(|(_, bug)| bug), false);
                     for (sum, n) in sums.iter().zip([1, outcome.steps, outcome.entries]) {
                         sum.fetch_add(n, Ordering::Relaxed);
                     }
@@ -112,19 +118,19 @@ fn main() -> ExitCode {
     };
     catch_panics();
     if let Some(seed) = asked.reproduce {
-        let outcome = run(seed, asked.plant, true);
-        report(seed, asked.plant, &outcome);
+        let outcome = run(seed, asked.kind, asked.plant.map(|(_, bug)| bug), true);
+        report(seed, &asked, &outcome);
         return ExitCode::from(u8::from(outcome.violation.is_some()));
     }
     let (failed, seeds, steps, entries) = run_all(&asked);
     if let Some((seed, outcome)) = &failed {
-        report(*seed, asked.plant, outcome);
+        report(*seed, &asked, outcome);
     }
     println!("{seeds} seeds, {steps} steps, {entries} entries");
     match (asked.plant, failed) {
         (None, None) | (Some(_), Some(_)) => ExitCode::SUCCESS,
-        (Some(plant), None) => {
-            println!("{} was not found", plant.name());
+        (Some((name, _)), None) => {
+            println!("{name} was not found");
             ExitCode::FAILURE
         }
         (None, Some(_)) => ExitCode::FAILURE,

@@ -6,7 +6,7 @@ use crate::dice::Dice;
 use crate::links::LinksAt;
 use crate::mood::Mood;
 use std::sync::Arc;
-use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::shared::SharedLog;
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions, Subscription};
@@ -107,7 +107,7 @@ impl Node {
     /// [`OpenError`].
     pub fn start(
         &mut self,
-        engine: &SimulatedLog,
+        connection: Box<dyn SharedLog>,
         mood: &Mood,
         dice: &mut Dice,
     ) -> Result<(), OpenError> {
@@ -127,7 +127,6 @@ impl Node {
             lead_timeout: mood.lead_timeout,
             claims: mood.claims,
         };
-        let connection = Box::new(engine.connect(self.id as u64));
         let log = Log::open_shared(Arc::new(self.storage.clone()), options, shared, connection)?;
         self.mailbox = Mailbox::default();
         self.subscription = Some(log.subscribe(Query::all(), 0));
@@ -140,17 +139,12 @@ impl Node {
     }
 
     /// Kills the process with a power loss: the disk keeps what is durable.
-    pub fn crash(&mut self, engine: &SimulatedLog) {
+    pub fn crash(&mut self) {
         let left = self.storage.crash();
-        // What the old process does during its destruction has no effect.
-        engine.disconnect(self.id as u64);
         self.mailbox = Mailbox::default();
         self.log = None;
         self.subscription = None;
         self.storage = left;
-        if !self.cut_off {
-            engine.reconnect(self.id as u64);
-        }
         self.running = Running::Dead;
         self.set_trouble(self.trouble);
     }

@@ -1,12 +1,14 @@
 //! Runs one seed to its verdict.
 
+use crate::engine::{Engine, EngineKind};
 use crate::invariants::{self, Invariant};
 use crate::trace::Trace;
 use crate::world::World;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use wellspring_log::plants::{Plant, plant};
+use wellspring_journal_raft::plants as raft_plants;
+use wellspring_log::plants;
 
 /// A broken promise.
 #[derive(Debug, Clone)]
@@ -42,16 +44,51 @@ pub fn catch_panics() {
     }));
 }
 
+/// A bug that can be planted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// In the log.
+    Log(plants::Plant),
+    /// In the Raft engine.
+    Raft(raft_plants::Plant),
+}
+
+impl Bug {
+    /// Those that the simulator looks for over an engine, with their command-line names.
+    #[must_use]
+    pub fn all(kind: EngineKind) -> Vec<(&'static str, Bug)> {
+        match kind {
+            EngineKind::Simulated => {
+                plants::Plant::ALL.iter().map(|bug| (bug.name(), Bug::Log(*bug))).collect()
+            }
+            EngineKind::Raft => {
+                raft_plants::SIMULATED.iter().map(|(bug, name)| (*name, Bug::Raft(*bug))).collect()
+            }
+        }
+    }
+
+    fn plant(bug: Option<Bug>) {
+        let (mut of_log, mut of_raft) = (None, None);
+        match bug {
+            Some(Bug::Log(bug)) => of_log = Some(bug),
+            Some(Bug::Raft(bug)) => of_raft = Some(bug),
+            None => {}
+        }
+        plants::plant(of_log);
+        raft_plants::plant(of_raft);
+    }
+}
+
 /// Runs a seed with this planted bug, or none. A panic is a violation.
 #[must_use]
-pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
+pub fn run(seed: u64, kind: EngineKind, bug: Option<Bug>, aloud: bool) -> Outcome {
     let trace = Rc::new(RefCell::new(Trace::new(aloud)));
-    plant(bug);
+    Bug::plant(bug);
     let mut reached = (0, 0);
-    let mut world = World::new(seed, Rc::clone(&trace));
+    let mut world = World::new(seed, kind, Rc::clone(&trace));
     let result = catch_unwind(AssertUnwindSafe(|| {
         let result = history(&mut world, &mut invariants::all(), &mut reached);
-        reached.1 = world.engine.end().0;
+        reached.1 = world.engine.entries();
         result
     }));
     // Nodes that broke a promise are not destroyed, because their behaviour is arbitrary.
@@ -59,7 +96,7 @@ pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
         Ok(Ok(())) => drop(world),
         _ => std::mem::forget(world),
     }
-    plant(None);
+    Bug::plant(None);
     let violation = match result {
         Ok(Ok(())) => None,
         Ok(Err(violation)) => Some(violation),
@@ -94,7 +131,7 @@ fn history(
     world.restart_all();
     recover(world, invariants, reached)?;
     let segments = world.nodes[0].log.as_ref().map_or(0, |log| log.segments());
-    let (head, entries) = (world.nodes[0].learned, world.engine.end().0);
+    let (head, entries) = (world.nodes[0].learned, world.engine.entries());
     world.say(format_args!("all is well: {head} events, {segments} segments, {entries} entries"));
     for invariant in invariants.iter_mut() {
         invariant.at_the_end(world).map_err(|what| violation(&**invariant, what, world))?;
@@ -132,6 +169,11 @@ fn violation(invariant: &dyn Invariant, what: String, world: &World) -> Violatio
 }
 
 fn check(world: &mut World, invariants: &mut Invariants) -> Result<(), Violation> {
+    if let Engine::Raft(group) = &world.engine
+        && let Some((invariant, what)) = group.broken()
+    {
+        return Err(Violation { invariant, what, step: world.step });
+    }
     world.observe();
     let news = std::mem::take(&mut world.news);
     for invariant in invariants.iter_mut() {

@@ -1,12 +1,13 @@
 //! The possible steps.
 
+use crate::engine::Engine;
 use crate::facts::News;
 use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::OpenError;
 use wellspring_log::TurnProgress;
 use wellspring_log::shared::EngineLeader;
-use wellspring_log::shared::simulated::{Landing, Stage, UnderWay};
+use wellspring_log::shared::simulated::{Landing, SimulatedLog, Stage, UnderWay};
 
 impl World {
     /// One step.
@@ -20,6 +21,10 @@ impl World {
         self.pass(us);
         let node = self.dice.index(self.nodes.len());
         let mood = &self.mood;
+        let of_group = |weight: u64| match self.engine {
+            Engine::Simulated(_) => 0,
+            Engine::Raft(_) => weight,
+        };
         let weights = [
             300,
             250,
@@ -39,6 +44,12 @@ impl World {
             if mood.engine.elects { 20 } else { 0 },
             mood.resign,
             30,
+            of_group(600),
+            of_group(60),
+            of_group(mood.cut_off + mood.reorder / 15),
+            of_group(mood.disk_trouble + mood.pause),
+            of_group(mood.take_lead),
+            of_group(mood.leave),
         ];
         match self.dice.weighted(&weights) {
             0 => self.turns(node),
@@ -58,7 +69,13 @@ impl World {
             14 => self.rot_in_place(node),
             15 => self.elect(node),
             16 => self.resign(node),
-            _ => self.revive(),
+            17 => self.revive(),
+            18 => self.group_acts(),
+            19 => self.offer_beside(node),
+            20 => self.break_pair_or_mend(node),
+            21 => self.wal_trouble_or_none(node),
+            22 => self.change_members(),
+            _ => self.stand(node),
         }
     }
 
@@ -116,21 +133,23 @@ impl World {
     /// Lets every node catch up with all entries.
     fn everybody(&mut self) {
         for node in 0..self.nodes.len() {
-            self.engine.show(node as u64, u64::MAX >> 1);
+            self.engine.show(node, u64::MAX >> 1);
             self.turn(node, 50);
         }
     }
 
     fn show(&mut self, node: usize) {
         let more = 1 + self.dice.below(6);
-        self.engine.show(node as u64, more);
+        self.engine.show(node, more);
         self.turns(node);
     }
 
     /// The engine acts on an operation in flight.
     fn engine_decides(&mut self) {
+        let Engine::Simulated(engine) = &self.engine else { return self.group_acts() };
+        let engine = engine.clone();
         for _ in 0..=self.dice.below(3) {
-            let under_way = self.engine.under_way();
+            let under_way = engine.under_way();
             if under_way.is_empty() {
                 return;
             }
@@ -139,51 +158,51 @@ impl World {
             } else {
                 0
             };
-            self.decide(&under_way[at]);
+            self.decide(&engine, &under_way[at]);
         }
     }
 
-    fn decide(&mut self, under_way: &UnderWay) {
+    fn decide(&mut self, engine: &SimulatedLog, under_way: &UnderWay) {
         let UnderWay { id, node, stage } = under_way;
         let (node, id, number) = (*node, *id, id.0);
         match stage {
             Stage::Offered if self.dice.chance(self.mood.lose) => {
                 self.say(format_args!("offer {number} of n{node} is lost"));
-                self.engine.lose(id);
+                engine.lose(id);
             }
             Stage::Offered if self.dice.chance(self.mood.unknown) => {
                 self.say(format_args!("offer {number} of n{node} is in doubt"));
-                self.engine.report_unknown(id);
+                engine.report_unknown(id);
             }
             Stage::Zombie if self.dice.chance(300) => {
                 self.say(format_args!("offer {number} of n{node} is gone"));
-                self.engine.lose(id);
+                engine.lose(id);
             }
             Stage::Offered | Stage::Zombie => {
                 if self.dice.chance(self.mood.duplicate)
-                    && let Some(again) = self.engine.duplicate(id)
+                    && let Some(again) = engine.duplicate(id)
                 {
                     self.say(format_args!("offer {number} of n{node} is repeated as {}", again.0));
                 }
-                match self.engine.land(id) {
+                match engine.land(id) {
                     Landing::Stands(place) => {
                         self.say(format_args!("offer {number} of n{node} stands at {}", place.0));
                     }
                     _ => self.say(format_args!("offer {number} of n{node} is refused")),
                 }
                 if self.dice.chance(500) {
-                    self.engine.report(id);
+                    engine.report(id);
                 }
             }
             Stage::Settled => match self.dice.below(1000) {
-                odds if odds < self.mood.lose => self.engine.lose(id),
-                odds if odds < self.mood.lose + self.mood.unknown => self.engine.report_unknown(id),
-                _ => self.engine.report(id),
+                odds if odds < self.mood.lose => engine.lose(id),
+                odds if odds < self.mood.lose + self.mood.unknown => engine.report_unknown(id),
+                _ => engine.report(id),
             },
             Stage::Asked => match self.dice.below(1000) {
-                odds if odds < self.mood.lose => self.engine.lose(id),
-                odds if odds < self.mood.lose + self.mood.unknown => self.engine.answer_unknown(id),
-                _ => self.engine.answer(id),
+                odds if odds < self.mood.lose => engine.lose(id),
+                odds if odds < self.mood.lose + self.mood.unknown => engine.answer_unknown(id),
+                _ => engine.answer(id),
             },
         }
     }
@@ -203,8 +222,8 @@ impl World {
             return;
         }
         self.say(format_args!("n{node}: crash"));
-        self.orphan(node);
-        self.nodes[node].crash(&self.engine);
+        self.kill_process(node);
+        self.crash_member(node);
         if self.dice.chance(self.mood.rot / 8) {
             self.nodes[node].replace_disk(&mut self.dice);
             self.say(format_args!("n{node}: gets an empty disk"));
@@ -212,6 +231,20 @@ impl World {
             && let Some(what) = self.nodes[node].rot(&mut self.dice)
         {
             self.say(format_args!("n{node}: rot takes {what}"));
+        }
+    }
+
+    /// Kills the process of a node with a power loss, except for the group's member.
+    pub(crate) fn kill_process(&mut self, node: usize) {
+        self.orphan(node);
+        // What the old process does during its destruction has no effect.
+        match &mut self.engine {
+            Engine::Simulated(log) => log.disconnect(node as u64),
+            Engine::Raft(group) => group.stop(node),
+        }
+        self.nodes[node].crash();
+        if let (Engine::Simulated(log), false) = (&self.engine, self.nodes[node].cut_off) {
+            log.reconnect(node as u64);
         }
     }
 
@@ -240,7 +273,12 @@ impl World {
 
     /// Starts a process on a node without one.
     pub(crate) fn start(&mut self, node: usize) {
-        match self.nodes[node].start(&self.engine, &self.mood, &mut self.dice) {
+        if !self.start_member(node) {
+            return;
+        }
+        let connection = self.engine.connect(node, self.mood.engine.elects);
+        let connection = connection.expect("the engine runs");
+        match self.nodes[node].start(connection, &self.mood, &mut self.dice) {
             Ok(()) => {
                 let log = self.nodes[node].log.as_ref().expect("it has begun");
                 self.say(format_args!(
@@ -252,9 +290,11 @@ impl World {
             Err(error) => {
                 self.say(format_args!("n{node}: does not begin: {error}"));
                 let at = &self.nodes[node];
+                let is_behind =
+                    matches!(&self.engine, Engine::Raft(group) if group.is_behind(node));
                 // An error caused by disk trouble or an unreachable engine is expected.
                 let is_expected = matches!(error, OpenError::Io { .. })
-                    && (at.trouble != Trouble::None || at.cut_off);
+                    && (at.trouble != Trouble::None || at.cut_off || is_behind);
                 if !is_expected {
                     self.news.push(News::NotOpened { node, why: error.to_string() });
                 }
@@ -265,9 +305,10 @@ impl World {
     fn revive(&mut self) {
         for node in 0..self.nodes.len() {
             if self.nodes[node].running == Running::Leaving {
-                self.nodes[node].has_left();
+                self.has_left(node);
             }
         }
+        self.kill_stopped(300);
         let dead: Vec<usize> = (self.nodes.iter())
             .filter(|node| node.running == Running::Dead)
             .map(|node| node.id)
@@ -278,14 +319,18 @@ impl World {
         }
     }
 
+    /// A process that was shut down has ended.
+    pub(crate) fn has_left(&mut self, node: usize) {
+        self.nodes[node].has_left();
+        if let Engine::Raft(group) = &mut self.engine {
+            group.stop(node);
+        }
+    }
+
     fn cut_off_or_heal(&mut self, node: usize) {
         let cut_off = !self.nodes[node].cut_off;
         self.nodes[node].cut_off = cut_off;
-        if cut_off {
-            self.engine.disconnect(node as u64)
-        } else {
-            self.engine.reconnect(node as u64)
-        }
+        self.engine.cut_off(node, cut_off, &mut self.dice);
         self.say(format_args!("n{node}: cut off: {cut_off}"));
     }
 
@@ -309,10 +354,11 @@ impl World {
     /// The engine elects another node, and the nodes learn of it gradually.
     fn elect(&mut self, node: usize) {
         self.say(format_args!("n{node}: is elected"));
-        self.engine.elect(node as u64, EngineLeader::ThisNode);
+        let Engine::Simulated(engine) = &self.engine else { return };
+        engine.elect(node as u64, EngineLeader::ThisNode);
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             if self.dice.chance(800) {
-                self.engine.elect(other as u64, EngineLeader::NotThisNode);
+                engine.elect(other as u64, EngineLeader::NotThisNode);
             }
         }
     }

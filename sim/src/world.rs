@@ -3,7 +3,10 @@
 use crate::clients::Clients;
 use crate::clock::NodeClock;
 use crate::dice::Dice;
+use crate::engine::{Engine, EngineKind};
 use crate::facts::{Fact, News};
+use crate::group::Group;
+use crate::group::wires::WireFaults;
 use crate::mood::Mood;
 use crate::node::Node;
 use crate::trace::Trace;
@@ -17,6 +20,17 @@ use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::{ReadError, ReadOptions};
 use wellspring_types::Query;
 
+/// The least that the Raft engine takes.
+const LEAST_PATIENCE: Duration = Duration::from_millis(20);
+
+fn new_group(mood: &Mood, nodes: &[Node], dice: &mut Dice) -> Group {
+    let clocks = nodes.iter().map(|node| Arc::clone(&node.clock)).collect();
+    let voters = if nodes.len() > 3 && dice.chance(500) { 3 } else { nodes.len() };
+    let patience = mood.lead_timeout / [1, 2, 4][dice.index(3)];
+    let faults = WireFaults { lose: mood.lose / 4, double: mood.duplicate, reorder: mood.reorder };
+    Group::new(clocks, voters, patience.max(LEAST_PATIENCE), faults, dice)
+}
+
 /// The whole state: nodes, engine, clients, time.
 pub struct World {
     /// The source of randomness.
@@ -26,7 +40,7 @@ pub struct World {
     /// The nodes.
     pub nodes: Vec<Node>,
     /// The shared log.
-    pub engine: SimulatedLog,
+    pub engine: Engine,
     /// The clients.
     pub clients: Clients,
     /// What happened in this step.
@@ -42,17 +56,23 @@ pub struct World {
 impl World {
     /// The world of a seed, before its first step.
     #[must_use]
-    pub fn new(seed: u64, trace: Rc<RefCell<Trace>>) -> World {
+    pub fn new(seed: u64, kind: EngineKind, trace: Rc<RefCell<Trace>>) -> World {
         let mut dice = Dice::new(seed);
         let mood = Mood::draw(&mut dice);
         let now_us = Arc::new(AtomicU64::new(0));
-        let engine = SimulatedLog::by_hand(dice.draw()).with(mood.engine);
-        let nodes = (0..mood.nodes)
+        let engine_seed = dice.draw();
+        let nodes: Vec<Node> = (0..mood.nodes)
             .map(|id| {
                 let clock = NodeClock::new(Arc::clone(&now_us), dice.below(1 << 40));
                 Node::new(id, clock, &mut dice)
             })
             .collect();
+        let engine = match kind {
+            EngineKind::Simulated => {
+                Engine::Simulated(SimulatedLog::by_hand(engine_seed).with(mood.engine))
+            }
+            EngineKind::Raft => Engine::Raft(Box::new(new_group(&mood, &nodes, &mut dice))),
+        };
         let world = World {
             dice,
             mood,

@@ -1,35 +1,65 @@
 //! The simulator finds every planted bug, finds nothing else, and is deterministic.
 
 use wellspring_log::plants::Plant;
-use wellspring_sim::run::{catch_panics, run};
+use wellspring_sim::engine::EngineKind::{self, Raft, Simulated};
+use wellspring_sim::run::{Bug, catch_panics, run};
 
-#[test]
-fn the_same_seed_gives_the_same_history_byte_for_byte() {
-    // None of them runs out of files: the thread that seals indexes opens its own when the system
-    // lets it run.
-    for seed in [0, 3, 60, 99] {
-        let (first, second) = (run(seed, None, false), run(seed, None, false));
+fn is_the_same_twice(kind: EngineKind, seeds: &[u64]) {
+    for seed in seeds {
+        let (first, second) = (run(*seed, kind, None, false), run(*seed, kind, None, false));
         assert!(first.trace.lines().count() > 100);
         assert!(first.trace == second.trace, "seed {seed}");
     }
 }
 
 #[test]
-fn histories_without_a_planted_bug_are_clean() {
-    for seed in 0..60 {
-        let outcome = run(seed, None, false);
+fn the_same_seed_gives_the_same_history_byte_for_byte() {
+    // None of them runs out of files: the thread that seals indexes opens its own when the system
+    // lets it run.
+    is_the_same_twice(Simulated, &[0, 3, 60, 99]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history_of_the_raft_engine() {
+    is_the_same_twice(Raft, &[0, 3, 60, 99]);
+}
+
+fn are_clean(kind: EngineKind, seeds: u64) {
+    for seed in 0..seeds {
+        let outcome = run(seed, kind, None, false);
         assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
     }
 }
 
 #[test]
-fn every_planted_bug_is_found_within_200_seeds() {
+fn histories_without_a_planted_bug_are_clean() {
+    are_clean(Simulated, 60);
+}
+
+#[test]
+fn histories_of_the_raft_engine_are_clean() {
+    are_clean(Raft, 150);
+}
+
+/// The bugs that no seed finds.
+fn missed(kind: EngineKind, is_left_out: impl Fn(Bug) -> bool) -> Vec<&'static str> {
     catch_panics();
+    let bugs = Bug::all(kind).into_iter().filter(|(_, bug)| !is_left_out(*bug));
+    let is_missed =
+        |bug: Bug| (0..200).all(|seed| run(seed, kind, Some(bug), false).violation.is_none());
+    bugs.filter(|(_, bug)| is_missed(*bug)).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_planted_bug_is_found_within_200_seeds() {
     // A shared log has no floor: the log's own tests plant these.
-    let of_cuts = [Plant::ForgetsFloor, Plant::JudgesTheRest];
-    let missed: Vec<&str> = (Plant::ALL.iter().filter(|plant| !of_cuts.contains(plant)))
-        .filter(|plant| (0..200).all(|seed| run(seed, Some(**plant), false).violation.is_none()))
-        .map(|plant| plant.name())
-        .collect();
+    let of_cuts = [Plant::ForgetsFloor, Plant::JudgesTheRest].map(Bug::Log);
+    let missed = missed(Simulated, |bug| of_cuts.contains(&bug));
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
+
+#[test]
+fn every_bug_planted_in_the_raft_engine_is_found_within_200_seeds() {
+    let missed = missed(Raft, |_| false);
     assert!(missed.is_empty(), "not found: {missed:?}");
 }

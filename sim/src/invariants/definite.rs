@@ -1,5 +1,5 @@
 //! A live process answers definitely: appended, or not. "Unknown" is allowed only for dying
-//! processes.
+//! processes, and where the engine has stopped.
 
 use super::{Invariant, News, World};
 use crate::node::Running;
@@ -20,7 +20,12 @@ impl Invariant for Definite {
             }
             // A process that is ending leaves its pending operations in doubt and accepts no new
             // ones.
-            News::Answered { node, .. } if world.nodes[*node].running == Running::Leaving => Ok(()),
+            News::Answered { node, .. }
+                if world.nodes[*node].running == Running::Leaving
+                    || world.engine.has_stopped(*node) =>
+            {
+                Ok(())
+            }
             News::Answered {
                 node,
                 attempt,

@@ -11,9 +11,11 @@ impl Invariant for SamePast {
         "no node is detached"
     }
 
-    fn hear(&mut self, news: &News, _: &World) -> Result<(), String> {
+    fn hear(&mut self, news: &News, world: &World) -> Result<(), String> {
         match news {
-            News::Stands { node, role: Role::Detached { reason }, .. } => {
+            News::Stands { node, role: Role::Detached { reason }, .. }
+                if !world.engine.has_stopped(*node) =>
+            {
                 Err(format!("n{node}: {reason}"))
             }
             _ => Ok(()),

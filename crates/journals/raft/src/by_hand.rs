@@ -1,11 +1,14 @@
 //! A node without threads: what they would do is done by hand, in the order in which the simulator
 //! wants it. Barriers are slow, fail, or never come, and a node dies between any two pieces of work.
 
-use crate::group::{Links, StartError, WalWriter};
+use crate::frame;
+use crate::group::{self, Links, StartError, WalWriter};
 use crate::node::{NodeTurner, RaftNode, RaftOptions, assemble};
-use crate::wal::Wal;
+use crate::wal::{Entry, Wal};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
+use wellspring_log::shared::Place;
 
 /// See the module's documentation. Its time is that of its clock.
 pub struct HandNode {
@@ -64,6 +67,15 @@ impl HandNode {
         &self.writer.wal
     }
 
+    /// Stands for election, although it may hear an orderer.
+    pub fn stand(&self) {
+        let raft = self.node.raft.clone();
+        self.node.runtime.spawn(async move {
+            // Whether the library runs is in the report.
+            let _ = group::stand(&raft).await;
+        });
+    }
+
     /// [`RaftNode::found`], of which nobody waits for the end.
     pub fn begin_founding(&self, voters: &[u64]) {
         drop(self.node.begin_founding(voters));
@@ -76,4 +88,33 @@ impl Deref for HandNode {
     fn deref(&self) -> &RaftNode {
         &self.node
     }
+}
+
+/// What an entry of the group says, for the simulator's own account of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryContent {
+    /// An orderer's first entry.
+    Blank,
+    /// The log of each item, in their order.
+    Frame(Vec<Arc<str>>),
+    /// The sets of voters.
+    Voters(Vec<BTreeSet<u64>>),
+}
+
+/// What an entry of the group says; `None` if it is none.
+#[must_use]
+pub fn entry_content(entry: &Entry) -> Option<EntryContent> {
+    if entry.body.is_empty() {
+        return Some(EntryContent::Blank);
+    }
+    match frame::decode(entry.body.clone()) {
+        Some(items) => Some(EntryContent::Frame(items.into_iter().map(|item| item.log).collect())),
+        None => group::voters_in(entry.body.clone()).map(EntryContent::Voters),
+    }
+}
+
+/// The place of the n-th item of an entry.
+#[must_use]
+pub fn place_of(index: u64, item: usize) -> Place {
+    frame::place(index, item)
 }

@@ -4,6 +4,7 @@
 //! Recent entries of a log wait here; those before them are read from the WAL again.
 
 use crate::frame::{Item, place};
+use crate::plants::{Plant, planted};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -134,7 +135,9 @@ impl Delivered {
     }
 
     fn answer(&mut self, asker: &Asker, is_known: bool) -> Option<Waker> {
-        let end = self.logs.get(&asker.log).map(|tail| tail.last).filter(|_| is_known);
+        let last = self.logs.get(&asker.log).map(|tail| tail.last);
+        let last = if planted(Plant::EndOfGroup) { Some(place(self.applied, 0)) } else { last };
+        let end = last.filter(|_| is_known);
         let end = Arrival::End { id: asker.id, end };
         self.tell(&asker.log, asker.connection, end)
     }
@@ -178,6 +181,11 @@ impl Delivery {
     /// The last index that was applied.
     pub(crate) fn applied_index(&self) -> u64 {
         self.state().applied
+    }
+
+    /// Why nothing is committed here any more.
+    pub(crate) fn ended(&self) -> Option<String> {
+        self.state().ended.clone()
     }
 
     /// Begins to deliver a log's entries; an earlier connection of it gets nothing any more.

@@ -30,6 +30,9 @@ mod group;
 mod members;
 mod message;
 mod node;
+#[cfg(wellspring_plants)]
+pub mod plants;
+#[cfg(not(wellspring_plants))]
 mod plants;
 mod runtime;
 mod shared_log;

@@ -1,9 +1,14 @@
-//! Deliberately planted bugs, to show that the model test would find them. Outside of this crate's
-//! tests [`planted`] is the constant `false`.
+//! Deliberately planted bugs, to show that the model test and the simulator would find them.
+//!
+//! They are compiled into this crate's tests and into the simulator's copy of this source
+//! (`sim/planted-raft`, whose build script sets `wellspring_plants`). Everywhere else [`planted`]
+//! is the constant `false`.
+
+#![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // public to the simulator
 
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plant {
+pub enum Plant {
     /// Entries are acknowledged before their barrier.
     AckBeforeBarrier,
     /// A vote is answered before its barrier.
@@ -16,27 +21,52 @@ pub(crate) enum Plant {
     TakesFormerLife,
     /// A file is given back before the purge is durable.
     ReusesEarly,
+    /// Questions for the end that came during a round of heartbeats are answered by it.
+    EndAfterRound,
+    /// A question for the end takes the answer to an earlier one.
+    OldRound,
+    /// The end of the group's order is told in place of that of a log.
+    EndOfGroup,
+    /// A node that was the orderer when it stopped is the orderer when it starts.
+    RestoresOrderer,
+    /// A node whose WAL is lost comes back under the same id. The simulator does it, not the
+    /// engine.
+    ReusesId,
 }
 
-#[cfg(test)]
+/// The bugs that the simulator looks for, with their names on its command line. Nothing is purged
+/// yet, so files have no former life.
+pub const SIMULATED: &[(Plant, &str)] = &[
+    (Plant::AckBeforeBarrier, "ack-before-barrier"),
+    (Plant::VoteNotDurable, "vote-not-durable"),
+    (Plant::ForgetsCut, "forgets-cut"),
+    (Plant::TakesRotForTorn, "takes-rot-for-torn"),
+    (Plant::EndAfterRound, "end-after-round"),
+    (Plant::OldRound, "old-round"),
+    (Plant::EndOfGroup, "end-of-group"),
+    (Plant::RestoresOrderer, "restores-orderer"),
+    (Plant::ReusesId, "reuses-id"),
+];
+
+#[cfg(any(test, wellspring_plants))]
 thread_local! {
     static CHOSEN: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
 }
 
 /// Plants a bug, or none, for everything that runs on this thread.
-#[cfg(test)]
-pub(crate) fn plant(plant: Option<Plant>) {
+#[cfg(any(test, wellspring_plants))]
+pub fn plant(plant: Option<Plant>) {
     CHOSEN.with(|chosen| chosen.set(plant));
 }
 
 /// Whether this bug is planted.
-#[cfg(test)]
-pub(crate) fn planted(plant: Plant) -> bool {
+#[cfg(any(test, wellspring_plants))]
+pub fn planted(plant: Plant) -> bool {
     CHOSEN.with(|chosen| chosen.get() == Some(plant))
 }
 
 /// Whether this bug is planted: never.
-#[cfg(not(test))]
+#[cfg(not(any(test, wellspring_plants)))]
 #[inline(always)]
 pub(crate) const fn planted(_: Plant) -> bool {
     false

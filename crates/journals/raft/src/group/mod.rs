@@ -85,6 +85,15 @@ pub(crate) fn raft_entries(entries: Vec<Entry>) -> Result<Vec<RaftEntry>, u64> {
     entries.into_iter().map(entry).collect()
 }
 
+/// The sets of voters in an entry about members; `None` if it is another one.
+#[cfg(feature = "simulated")]
+pub(crate) fn voters_in(body: Bytes) -> Option<Vec<BTreeSet<u64>>> {
+    match body::decode(body)? {
+        openraft::EntryPayload::Membership(members) => Some(members.get_joint_config().clone()),
+        _ => None,
+    }
+}
+
 /// Entries of the library, for the WAL and for messages.
 pub(crate) fn wal_entries(entries: impl IntoIterator<Item = RaftEntry>) -> Vec<Entry> {
     let entry = |entry: RaftEntry| Entry {

@@ -1,6 +1,7 @@
 //! The library's storage over the WAL, whose writes wait for the device on a thread of their own.
 
 use super::{RaftEntry, Types, entry_id, log_id, raft_entries, raft_vote, vote_of, wal_entries};
+use crate::plants::{Plant, planted};
 use crate::wal::{Wal, WalFault, WalReader};
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{
@@ -105,7 +106,8 @@ impl LogStore {
         // committed vote for itself it would order again at once, knowing neither what it had
         // committed nor that it does not: it would confirm an end from before its restart. So
         // a node that starts must be elected.
-        let vote = crate::wal::Vote { is_committed: false, ..wal.vote() };
+        let mut vote = wal.vote();
+        vote.is_committed &= planted(Plant::RestoresOrderer);
         let vote = (vote.term > 0).then(|| raft_vote(vote));
         LogStore { queue, reader: wal.reader(), vote }
     }
