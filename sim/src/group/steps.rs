@@ -152,7 +152,11 @@ impl World {
     /// A node stands for election without asking first.
     pub(crate) fn stand(&mut self, node: usize) {
         let Engine::Raft(group) = &self.engine else { return };
-        if let Some(running) = &group.members[node].running {
+        let member = &group.members[node];
+        // An orderer never does.
+        if let Some(running) = &member.running
+            && running.node.report().orderer != Some(member.id)
+        {
             running.node.stand();
             self.say(format_args!("n{node}: stands for election"));
         }
