@@ -5,7 +5,7 @@
 //! - What a node has acknowledged as durable is there when it starts again; votes never go back.
 //! - What is committed is in the WALs of a majority of its voters, and never changes.
 
-use super::watched::Told;
+use super::watched::LogFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wellspring_journal_raft::GroupReport;
@@ -55,7 +55,7 @@ pub struct GroupFacts {
     seen: BTreeMap<(u64, u64), u64>,
     committed: Vec<Acknowledged>,
     orderers: BTreeMap<u64, u64>,
-    told: Told,
+    told: LogFacts,
     /// The first promise that was broken.
     pub broken: Option<Broken>,
 }
@@ -78,7 +78,7 @@ fn may_follow(before: Vote, vote: Vote) -> bool {
 impl GroupFacts {
     /// Facts that tell `told` what is committed.
     #[must_use]
-    pub fn new(told: Told) -> GroupFacts {
+    pub fn new(told: LogFacts) -> GroupFacts {
         GroupFacts { told, ..GroupFacts::default() }
     }
 

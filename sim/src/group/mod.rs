@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
-use watched::{Told, WatchedLog};
+use watched::{LogFacts, WatchedLog};
 use wellspring_journal_raft::by_hand::HandNode;
 use wellspring_journal_raft::plants::{Plant, planted};
 use wellspring_journal_raft::wal::{Identity, Wal, WalFault, WalOptions};
@@ -53,7 +53,7 @@ struct RunningMember {
 pub struct Group {
     members: Vec<Member>,
     wires: Wires,
-    told: Told,
+    told: LogFacts,
     /// What its members promise.
     pub facts: GroupFacts,
     patience: Duration,
@@ -110,7 +110,7 @@ impl Group {
             is_rotten: false,
         });
         let members = members.collect();
-        let told = Told::default();
+        let told = LogFacts::default();
         Group {
             members,
             wires: Wires::default(),

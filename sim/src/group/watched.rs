@@ -12,10 +12,10 @@ use wellspring_log::shared::{
 
 /// What all connections were told. Clones share it.
 #[derive(Clone, Default)]
-pub struct Told(Arc<Mutex<ToldState>>);
+pub struct LogFacts(Arc<Mutex<LogFactsState>>);
 
 #[derive(Default)]
-struct ToldState {
+struct LogFactsState {
     /// The entry at each place of a log.
     entries: BTreeMap<(String, Place), Arc<[u8]>>,
     /// The last place of a log that is committed.
@@ -23,8 +23,8 @@ struct ToldState {
     broken: Option<String>,
 }
 
-impl Told {
-    fn state(&self) -> MutexGuard<'_, ToldState> {
+impl LogFacts {
+    fn state(&self) -> MutexGuard<'_, LogFactsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-impl ToldState {
+impl LogFactsState {
     fn holds(&mut self, log: &str, place: Place, entry: &Arc<[u8]>, how: &str) {
         let there =
             self.entries.entry((log.to_owned(), place)).or_insert_with(|| Arc::clone(entry));
@@ -59,7 +59,7 @@ impl ToldState {
 pub struct WatchedLog {
     log: RaftLog,
     name: String,
-    told: Told,
+    told: LogFacts,
     read: Place,
     offers: BTreeMap<OfferId, Arc<[u8]>>,
     /// What was committed when each question was asked.
@@ -69,7 +69,7 @@ pub struct WatchedLog {
 impl WatchedLog {
     /// Watches a connection of the log with this name.
     #[must_use]
-    pub fn new(log: RaftLog, name: &str, told: Told) -> WatchedLog {
+    pub fn new(log: RaftLog, name: &str, told: LogFacts) -> WatchedLog {
         let (offers, asked) = (BTreeMap::new(), BTreeMap::new());
         WatchedLog { log, name: name.to_owned(), told, read: Place(0), offers, asked }
     }

@@ -1,5 +1,6 @@
 //! A node without threads: what they would do is done by hand, in the order in which the simulator
-//! wants it. Barriers are slow, fail, or never come, and a node dies between any two pieces of work.
+//! wants it. So barriers are slow, fail, or never come, and a node dies between any two pieces of
+//! work.
 
 use crate::frame;
 use crate::group::{self, Links, StartError, WalWriter};
