@@ -50,6 +50,7 @@ impl World {
             of_group(mood.disk_trouble + mood.pause),
             of_group(mood.take_lead),
             of_group(mood.leave),
+            of_group(mood.rot / 50),
         ];
         match self.dice.weighted(&weights) {
             0 => self.turns(node),
@@ -75,7 +76,8 @@ impl World {
             20 => self.break_pair_or_mend(node),
             21 => self.wal_trouble_or_none(node),
             22 => self.change_members(),
-            _ => self.stand(node),
+            23 => self.stand(node),
+            _ => self.rot_wal_in_place(node),
         }
     }
 

@@ -8,6 +8,7 @@
 use super::watched::LogFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use wellspring_journal_raft::GroupReport;
 use wellspring_journal_raft::by_hand::{EntryContent, entry_content, place_of};
 use wellspring_journal_raft::wal::{Entry, Vote, Wal};
@@ -17,6 +18,14 @@ use wellspring_journal_raft::wal::{Entry, Vote, Wal};
 struct Acknowledged {
     term: u64,
     hash: u64,
+}
+
+/// An entry that any node has had.
+#[derive(Debug)]
+struct SeenEntry {
+    hash: u64,
+    /// The log of each of its items.
+    logs: Vec<Arc<str>>,
 }
 
 type Voters = Vec<BTreeSet<u64>>;
@@ -52,7 +61,8 @@ pub type Broken = (&'static str, String);
 pub struct GroupFacts {
     /// By the id of the node; also of nodes that are gone.
     by_node: BTreeMap<u64, Acknowledgements>,
-    seen: BTreeMap<(u64, u64), u64>,
+    /// By index and term.
+    seen: BTreeMap<(u64, u64), SeenEntry>,
     committed: Vec<Acknowledged>,
     orderers: BTreeMap<u64, u64>,
     told: LogFacts,
@@ -111,6 +121,10 @@ impl GroupFacts {
     /// Whether the group can lose this node for good, of which some are lost already.
     #[must_use]
     pub fn may_lose(&self, node: u64, lost: &BTreeSet<u64>) -> bool {
+        let is_sure = |(id, of): (&u64, &Acknowledgements)| *id == node || !of.is_in_doubt;
+        if !self.by_node.iter().filter(|(id, _)| !lost.contains(id)).all(is_sure) {
+            return false;
+        }
         let decided = self.committed.len() as u64;
         let sets = self.by_node.values().flat_map(|of| {
             let now = of.voters.iter().rev().find(|(index, _)| *index <= decided);
@@ -171,20 +185,22 @@ impl GroupFacts {
 
     fn acknowledges(&mut self, node: u64, of: &mut Acknowledgements, entry: &Entry) {
         let (index, term, hash) = (entry.id.index, entry.id.term, hash(entry));
-        if *self.seen.entry((index, term)).or_insert(hash) != hash {
-            let what = format!("entry {index} of term {term} differs at {node}");
-            self.breaks("the same term and index, the same bytes", what);
-        }
         of.entries.push(Acknowledged { term, hash });
+        let mut seen = SeenEntry { hash, logs: Vec::new() };
         match entry_content(entry) {
             Some(EntryContent::Voters(voters)) => of.voters.push((index, voters)),
-            Some(_) => {}
+            Some(EntryContent::Frame(logs)) => seen.logs = logs,
+            Some(EntryContent::Blank) => {}
             None => self.breaks("entries can be read", format!("entry {index} at {node}")),
+        }
+        if self.seen.entry((index, term)).or_insert(seen).hash != hash {
+            let what = format!("entry {index} of term {term} differs at {node}");
+            self.breaks("the same term and index, the same bytes", what);
         }
     }
 
     /// A node was turned. `applied`: the index up to which its deliveries were checked.
-    pub fn turned(&mut self, node: u64, wal: &Wal, report: &GroupReport, applied: &mut u64) {
+    pub fn turned(&mut self, node: u64, report: &GroupReport, applied: &mut u64) {
         if report.orderer == Some(node) {
             let first = *self.orderers.entry(report.term).or_insert(node);
             if first != node {
@@ -194,11 +210,11 @@ impl GroupFacts {
         }
         while *applied < report.applied && self.broken.is_none() {
             *applied += 1;
-            self.applied(node, *applied, wal);
+            self.applied(node, *applied);
         }
     }
 
-    fn applied(&mut self, node: u64, index: u64, wal: &Wal) {
+    fn applied(&mut self, node: u64, index: u64) {
         let own = self.by_node[&node].entries.get(index as usize - 1).copied();
         let Some(own) = own else {
             let what = format!("{node} applies entry {index}, which is not in its WAL");
@@ -216,12 +232,8 @@ impl GroupFacts {
             let what = format!("entry {index}, applied by {node}, is not with a majority");
             self.breaks("what is committed is durable", what);
         }
-        let entry = wal.reader().read(index..index + 1, 0);
-        let content = entry.ok().and_then(|entries| entry_content(entries.first()?));
-        if let Some(EntryContent::Frame(logs)) = content {
-            for (item, log) in logs.iter().enumerate() {
-                self.told.committed(log, place_of(index, item));
-            }
+        for (item, log) in self.seen[&(index, own.term)].logs.iter().enumerate() {
+            self.told.committed(log, place_of(index, item));
         }
     }
 

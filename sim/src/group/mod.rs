@@ -21,6 +21,7 @@ use wellspring_journal_raft::wal::{Identity, Wal, WalFault, WalOptions};
 use wellspring_journal_raft::{LeadChoice, MembersChange, Message, RaftOptions};
 use wellspring_log::shared::entry::ClusterId;
 use wellspring_log::shared::{AskId, OfferId, Place, SharedLog};
+use wellspring_log::storage::Storage as _;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wires::{WireFaults, Wires};
 
@@ -154,6 +155,9 @@ impl Group {
         };
         self.lost.remove(&member.id);
         self.facts.opened(member.id, &wal);
+        // All of it was read.
+        self.members[at].is_rotten = false;
+        let member = &self.members[at];
         let clock = Arc::clone(&member.clock) as Arc<_>;
         let options = RaftOptions { patience: self.patience, start: dice.draw(), clock };
         let node = HandNode::start(wal, self.wires.links(member.id), options);
@@ -180,7 +184,8 @@ impl Group {
 
     /// Ends a member's process: its disk has what it wrote.
     pub fn stop(&mut self, at: usize) {
-        if self.has_stopped(at) {
+        let running = self.members[at].running.as_ref();
+        if running.is_some_and(|running| running.node.report().stopped.is_some()) {
             self.facts.doubt(self.members[at].id);
         }
         self.members[at].running = None;
@@ -224,7 +229,7 @@ impl Group {
         (member.is_rotten, member.has_trouble) = (false, false);
     }
 
-    /// Damages the WAL of a member that does not run; returns where.
+    /// Damages the WAL of a member; returns where.
     pub fn rot(&mut self, at: usize, dice: &mut Dice) -> Option<String> {
         let member = &mut self.members[at];
         let mut files = member.disk.contents();
@@ -235,7 +240,12 @@ impl Group {
         let written = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
         let byte = dice.index(written);
         bytes[byte] ^= 1 << dice.below(8);
-        member.disk = SimulatedStorage::with_contents(dice.draw(), &files);
+        if member.running.is_some() {
+            let flipped = bytes[byte];
+            member.disk.open(&name).ok()?.write_all_at(&[flipped], byte as u64).ok()?;
+        } else {
+            member.disk = SimulatedStorage::with_contents(dice.draw(), &files);
+        }
         member.is_rotten = true;
         self.lost.insert(member.id);
         Some(format!("a bit of {name} at {byte}"))
@@ -255,7 +265,7 @@ impl Group {
         let Member { id, running: Some(running), .. } = &mut self.members[at] else { return };
         running.node.turn();
         let report = running.node.report();
-        self.facts.turned(*id, running.node.wal(), &report, &mut running.checked);
+        self.facts.turned(*id, &report, &mut running.checked);
         while let Ok(arrival) = running.beside.next(Waker::noop())
             && arrival != wellspring_log::shared::Arrival::Nothing
         {}
@@ -294,11 +304,14 @@ impl Group {
         }
     }
 
-    /// Whether the engine of a member has stopped while its process lives.
+    /// Whether the engine of a member has stopped while its process lives, or may at any time
+    /// because its WAL is damaged.
     #[must_use]
     pub fn has_stopped(&self, at: usize) -> bool {
         let running = self.members[at].running.as_ref();
-        running.is_some_and(|running| running.node.report().stopped.is_some())
+        running.is_some_and(|running| {
+            self.members[at].is_rotten || running.node.report().stopped.is_some()
+        })
     }
 
     /// The running members by what they report.

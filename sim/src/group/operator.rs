@@ -13,11 +13,14 @@ const MOST_LAG: u64 = 3;
 
 impl Group {
     /// Whether the group can lose the WAL of a member. A change of its voters that is under way may
-    /// not be in any WAL yet.
+    /// not be in any WAL yet, or in one that failed.
     pub(super) fn may_lose(&mut self, at: usize) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.changes.retain_mut(|change| Pin::new(change).poll(&mut context).is_pending());
-        let may = self.changes.is_empty() && self.facts.may_lose(self.members[at].id, &self.lost);
+        let have_stopped =
+            (0..self.members.len()).any(|other| other != at && self.has_stopped(other));
+        let is_sure = self.changes.is_empty() && !have_stopped;
+        let may = is_sure && self.facts.may_lose(self.members[at].id, &self.lost);
         if may {
             self.wires.lose_all();
         }

@@ -96,8 +96,8 @@ impl World {
     /// Processes whose engine has stopped are killed now and then.
     pub(crate) fn kill_stopped(&mut self, permille: u64) {
         let Engine::Raft(group) = &self.engine else { return };
-        let stopped = group.reports().into_iter().filter(|(_, report)| report.stopped.is_some());
-        let stopped: Vec<usize> = stopped.map(|(at, _)| at).collect();
+        let members = 0..group.members.len();
+        let stopped: Vec<usize> = members.filter(|at| group.has_stopped(*at)).collect();
         for node in stopped {
             if self.dice.chance(permille) {
                 self.kill_process(node);
@@ -117,6 +117,17 @@ impl World {
             group.wires.break_up(pair, how, dice);
         }
         self.say(format_args!("n{node} to n{other}: {now:?}"));
+    }
+
+    /// Rot in the WAL of a running node.
+    pub(crate) fn rot_wal_in_place(&mut self, node: usize) {
+        let World { engine: Engine::Raft(group), dice, .. } = self else { return };
+        if group.members[node].running.is_some()
+            && group.may_lose(node)
+            && let Some(what) = group.rot(node, dice)
+        {
+            self.say(format_args!("n{node}: rot takes {what}, unseen"));
+        }
     }
 
     pub(crate) fn wal_trouble_or_none(&mut self, node: usize) {

@@ -21,6 +21,8 @@ pub enum Plant {
     TakesFormerLife,
     /// A file is given back before the purge is durable.
     ReusesEarly,
+    /// The orderer tells its end without asking a majority.
+    EndUnconfirmed,
     /// Questions for the end that came during a round of heartbeats are answered by it.
     EndAfterRound,
     /// A question for the end takes the answer to an earlier one.
@@ -41,6 +43,7 @@ pub const SIMULATED: &[(Plant, &str)] = &[
     (Plant::VoteNotDurable, "vote-not-durable"),
     (Plant::ForgetsCut, "forgets-cut"),
     (Plant::TakesRotForTorn, "takes-rot-for-torn"),
+    (Plant::EndUnconfirmed, "end-unconfirmed"),
     (Plant::EndAfterRound, "end-after-round"),
     (Plant::OldRound, "old-round"),
     (Plant::EndOfGroup, "end-of-group"),
