@@ -122,7 +122,8 @@ impl GroupFacts {
     #[must_use]
     pub fn may_lose(&self, node: u64, lost: &BTreeSet<u64>) -> bool {
         let is_sure = |(id, of): (&u64, &Acknowledgements)| *id == node || !of.is_in_doubt;
-        if !self.by_node.iter().filter(|(id, _)| !lost.contains(id)).all(is_sure) {
+        let mut left = self.by_node.iter().filter(|(id, _)| !lost.contains(id));
+        if self.committed.is_empty() || !left.all(is_sure) {
             return false;
         }
         let decided = self.committed.len() as u64;
@@ -132,8 +133,7 @@ impl GroupFacts {
         });
         sets.flat_map(|(_, sets)| sets).all(|set| {
             let is_spare = set.len() >= 3 && set.is_disjoint(lost);
-            !self.committed.is_empty()
-                && (is_spare || !set.contains(&node) && set.is_disjoint(lost))
+            is_spare || !set.contains(&node) && set.is_disjoint(lost)
         })
     }
 
