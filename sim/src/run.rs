@@ -133,6 +133,10 @@ fn history(
     let segments = world.nodes[0].log.as_ref().map_or(0, |log| log.segments());
     let (head, entries) = (world.nodes[0].learned, world.engine.entries());
     world.say(format_args!("all is well: {head} events, {segments} segments, {entries} entries"));
+    if let Engine::Raft(group) = &world.engine {
+        let [terms, changes, lost] = group.happened();
+        world.say(format_args!("in all: {terms} terms, {changes} changes, {lost} WALs lost"));
+    }
     for invariant in invariants.iter_mut() {
         invariant.at_the_end(world).map_err(|what| violation(&**invariant, what, world))?;
     }

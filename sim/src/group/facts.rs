@@ -26,6 +26,7 @@ struct SeenEntry {
     hash: u64,
     /// The log of each of its items.
     logs: Vec<Arc<str>>,
+    is_of_members: bool,
 }
 
 type Voters = Vec<BTreeSet<u64>>;
@@ -100,6 +101,14 @@ impl GroupFacts {
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.committed.len() as u64
+    }
+
+    /// What happened: terms with an orderer, changes of the members that were committed.
+    #[must_use]
+    pub fn happened(&self) -> [usize; 2] {
+        let ids = (1..).zip(&self.committed).map(|(index, entry)| (index, entry.term));
+        let changes = ids.filter(|id| self.seen.get(id).is_some_and(|seen| seen.is_of_members));
+        [self.orderers.len(), changes.count()]
     }
 
     /// Whether any node has an entry.
@@ -186,9 +195,12 @@ impl GroupFacts {
     fn acknowledges(&mut self, node: u64, of: &mut Acknowledgements, entry: &Entry) {
         let (index, term, hash) = (entry.id.index, entry.id.term, hash(entry));
         of.entries.push(Acknowledged { term, hash });
-        let mut seen = SeenEntry { hash, logs: Vec::new() };
+        let mut seen = SeenEntry { hash, logs: Vec::new(), is_of_members: false };
         match entry_content(entry) {
-            Some(EntryContent::Voters(voters)) => of.voters.push((index, voters)),
+            Some(EntryContent::Voters(voters)) => {
+                seen.is_of_members = true;
+                of.voters.push((index, voters));
+            }
             Some(EntryContent::Frame(logs)) => seen.logs = logs,
             Some(EntryContent::Blank) => {}
             None => self.breaks("entries can be read", format!("entry {index} at {node}")),

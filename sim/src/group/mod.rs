@@ -136,6 +136,13 @@ impl Group {
         self.facts.broken.clone().or_else(told)
     }
 
+    /// What happened: terms, changes of the members, WALs that were lost.
+    #[must_use]
+    pub fn happened(&self) -> [usize; 3] {
+        let [terms, changes] = self.facts.happened();
+        [terms, changes, self.lost.len()]
+    }
+
     /// Starts a member on its WAL, unless it runs.
     ///
     /// # Errors
