@@ -57,6 +57,7 @@ targets! {
     metrics
     node_header
     project_body
+    raft_message
     record
     scenario
     search

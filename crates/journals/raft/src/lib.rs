@@ -16,7 +16,7 @@
 //! - `node`: the threads of a node and what they do; `shared_node`: what they share.
 //! - `members`: who belongs to the group.
 //! - `by_hand`: a node without threads, for the simulator.
-//! - `message`: what nodes tell each other.
+//! - `message`: what nodes tell each other; `wire`: the same as bytes.
 //! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
 
 #![forbid(unsafe_code)]
@@ -38,9 +38,11 @@ mod runtime;
 mod shared_log;
 mod shared_node;
 pub mod wal;
+mod wire;
 
 pub use group::{FoundError, Links, StartError};
 pub use members::{MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};
 pub use node::{GroupReport, RaftNode, RaftOptions};
 pub use shared_log::{LeadChoice, RaftLog};
+pub use wire::{HEADER_BYTES, MAX_BODY_BYTES, WireFault};
