@@ -4,6 +4,7 @@
 
 use crate::frame;
 use crate::group::{self, Links, StartError, WalWriter};
+use crate::members::MemberAddress;
 use crate::node::{NodeTurner, RaftNode, RaftOptions, assemble};
 use crate::wal::{Entry, Wal};
 use std::collections::BTreeSet;
@@ -79,7 +80,8 @@ impl HandNode {
 
     /// [`RaftNode::found`], of which nobody waits for the end.
     pub fn begin_founding(&self, voters: &[u64]) {
-        drop(self.node.begin_founding(voters));
+        let voters = voters.iter().map(|id| (*id, MemberAddress::default()));
+        drop(self.node.begin_founding(voters.collect()));
     }
 }
 

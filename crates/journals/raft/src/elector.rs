@@ -118,7 +118,8 @@ mod tests {
     }
 
     fn of(voters: &[u64]) -> Members {
-        Members { voters: vec![voters.iter().copied().collect()], learners: BTreeSet::from([9]) }
+        let voters = vec![voters.iter().copied().collect()];
+        Members { voters, learners: BTreeSet::from([9]), ..Members::default() }
     }
 
     #[test]

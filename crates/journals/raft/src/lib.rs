@@ -41,7 +41,7 @@ pub mod wal;
 mod wire;
 
 pub use group::{FoundError, Links, StartError};
-pub use members::{MembersChange, MembersError};
+pub use members::{MemberAddress, MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};
 pub use node::{GroupReport, RaftNode, RaftOptions};
 pub use shared_log::{LeadChoice, RaftLog};

@@ -1,10 +1,20 @@
 //! Who belongs to the group, and how that is changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
+
+/// Who a member is and where it was when it was founded or joined. A node that has moved since says
+/// so itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemberAddress {
+    /// Its name.
+    pub name: String,
+    /// Its URL.
+    pub url: String,
+}
 
 /// The members of the group, as the newest entry about them says that is durable here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +23,8 @@ pub(crate) struct Members {
     pub(crate) voters: Vec<BTreeSet<u64>>,
     /// Those who get entries and do not vote.
     pub(crate) learners: BTreeSet<u64>,
+    /// Of all of them.
+    pub(crate) addresses: BTreeMap<u64, MemberAddress>,
 }
 
 impl Members {
@@ -121,8 +133,11 @@ mod tests {
     #[test]
     fn while_one_set_of_voters_replaces_another_both_decide() {
         let set = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<u64>>();
-        let members =
-            Members { voters: vec![set(&[1, 2, 3]), set(&[3, 4, 5])], learners: set(&[9]) };
+        let members = Members {
+            voters: vec![set(&[1, 2, 3]), set(&[3, 4, 5])],
+            learners: set(&[9]),
+            ..Members::default()
+        };
         assert_eq!(members.all_voters(), set(&[1, 2, 3, 4, 5]));
         assert!(members.votes(5) && !members.votes(9));
         let decide = |ids: &[u64]| members.is_majority(|id| ids.contains(&id));

@@ -8,14 +8,14 @@ use crate::group::{
     self, ChangeOfMembers, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
     ProposalOutcome, Raft, StartError, WalWriter,
 };
-use crate::members::{MembersChange, MembersError, may_replace};
+use crate::members::{MemberAddress, MembersChange, MembersError, may_replace};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::plants::{Plant, planted};
 use crate::runtime::{HandRuntime, within};
 use crate::shared_log::{LeadChoice, RaftLog};
 use crate::shared_node::{NOBODY, SharedNode, locked};
 use crate::wal::{EntryId, Wal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,6 +55,8 @@ pub struct GroupReport {
     pub voters: BTreeSet<u64>,
     /// Who gets entries and does not vote.
     pub learners: BTreeSet<u64>,
+    /// Who they are and where they were when they became members.
+    pub addresses: BTreeMap<u64, MemberAddress>,
     /// Whether one set of voters is being replaced by another: both decide. Whoever orders can end
     /// a change that was left, by another one.
     pub is_replacing_voters: bool,
@@ -112,28 +114,40 @@ impl RaftNode {
     ///
     /// # Errors
     /// [`FoundError`].
-    pub fn found(&self, voters: &[u64]) -> Result<(), FoundError> {
+    pub fn found_at(&self, voters: BTreeMap<u64, MemberAddress>) -> Result<(), FoundError> {
         let stopped = || FoundError::Refused("the engine has stopped".to_owned());
         self.begin_founding(voters).blocking_recv().map_err(|_| stopped())?
     }
 
     pub(crate) fn begin_founding(
         &self,
-        voters: &[u64],
+        voters: BTreeMap<u64, MemberAddress>,
     ) -> oneshot::Receiver<Result<(), FoundError>> {
         let (done, result) = oneshot::channel();
         let raft = self.raft.clone();
-        let voters: BTreeSet<u64> = voters.iter().copied().collect();
         self.runtime.spawn(async move {
             let _ = done.send(group::found(&raft, voters).await);
         });
         result
     }
 
+    /// The same, where nobody needs addresses.
+    ///
+    /// # Errors
+    /// [`FoundError`].
+    pub fn found(&self, voters: &[u64]) -> Result<(), FoundError> {
+        self.found_at(voters.iter().map(|id| (*id, MemberAddress::default())).collect())
+    }
+
     /// Adds a node that gets entries and does not vote. Only where the group is ordered. Does
     /// nothing if it is a member already.
+    pub fn add_learner_at(&self, node: u64, at: MemberAddress) -> MembersChange {
+        self.change_members(ChangeOfMembers::AddLearner(node, at))
+    }
+
+    /// The same, where nobody needs addresses.
     pub fn add_learner(&self, node: u64) -> MembersChange {
-        self.change_members(ChangeOfMembers::AddLearner(node))
+        self.add_learner_at(node, MemberAddress::default())
     }
 
     /// Removes a node that does not vote. Only where the group is ordered.
@@ -201,6 +215,7 @@ impl RaftNode {
             frames: shared.frames.load(Ordering::Relaxed),
             voters: members.all_voters(),
             learners: members.learners.clone(),
+            addresses: members.addresses.clone(),
             is_replacing_voters: members.voters.len() > 1,
             stopped: shared.delivery.ended(),
         }
@@ -458,10 +473,9 @@ async fn propose(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
                 }
             }
             orderer => {
-                let items = std::mem::take(&mut locked(&shared.offered).items);
-                shared.delivery.leave(items.iter().map(|item| item.offer));
-                if !items.is_empty() {
-                    let offers = items.into_iter().map(Offer).collect();
+                while let items @ [_, ..] = &shared.next_offers()[..] {
+                    shared.delivery.leave(items.iter().map(|item| item.offer));
+                    let offers = items.iter().cloned().map(Offer).collect();
                     shared.peers.links.send(orderer, Message::Offers(offers));
                 }
             }

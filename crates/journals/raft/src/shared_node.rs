@@ -56,6 +56,21 @@ pub(crate) struct OfferQueue {
     pub(crate) under_way: usize,
 }
 
+impl OfferQueue {
+    /// Takes as many items as fit into a frame.
+    fn fill(&mut self) -> Vec<Item> {
+        let (mut frame, mut bytes) = (Vec::new(), 0);
+        while let Some(item) = self.items.front()
+            && frame.len() < MAX_ITEMS
+            && (frame.is_empty() || bytes + item.bytes() <= FULL_BYTES)
+        {
+            bytes += item.bytes();
+            frame.extend(self.items.pop_front());
+        }
+        frame
+    }
+}
+
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -95,21 +110,18 @@ impl SharedNode {
         self.has_asked.notify_one();
     }
 
+    /// The offers of the next message to an orderer elsewhere.
+    pub(crate) fn next_offers(&self) -> Vec<Item> {
+        locked(&self.offered).fill()
+    }
+
     /// The items of the next frame, if one may be proposed.
     pub(crate) fn next_frame(&self) -> Vec<Item> {
         let mut offered = locked(&self.offered);
         if offered.under_way >= FRAMES_UNDER_WAY || offered.items.is_empty() {
             return Vec::new();
         }
-        let (mut frame, mut bytes) = (Vec::new(), 0);
-        while let Some(item) = offered.items.front()
-            && frame.len() < MAX_ITEMS
-            && (frame.is_empty() || bytes + item.bytes() <= FULL_BYTES)
-        {
-            bytes += item.bytes();
-            frame.extend(offered.items.pop_front());
-        }
         offered.under_way += 1;
-        frame
+        offered.fill()
     }
 }

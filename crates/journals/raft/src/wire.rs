@@ -332,18 +332,17 @@ mod tests {
             id().prop_map(|last| Question::WouldElect { last }),
             Just(Question::End),
         ];
-        let answer =
-            prop_oneof![
-                Just(Answer::Appended(AppendOutcome::Appended)),
-                Just(Answer::Appended(AppendOutcome::Conflict)),
-                id().prop_map(|id| Answer::Appended(AppendOutcome::AppendedUpTo(id))),
-                vote().prop_map(|vote| Answer::Appended(AppendOutcome::LaterVote(vote))),
-                (vote(), any::<bool>(), id()).prop_map(|(vote, is_granted, last)| {
-                    Answer::Elected { vote, is_granted, last }
-                }),
-                any::<bool>().prop_map(Answer::WouldElect),
-                any::<Option<u64>>().prop_map(Answer::End),
-            ];
+        let answer = prop_oneof![
+            Just(Answer::Appended(AppendOutcome::Appended)),
+            Just(Answer::Appended(AppendOutcome::Conflict)),
+            id().prop_map(|id| Answer::Appended(AppendOutcome::AppendedUpTo(id))),
+            vote().prop_map(|vote| Answer::Appended(AppendOutcome::LaterVote(vote))),
+            (vote(), any::<bool>(), id()).prop_map(|(vote, is_granted, last)| {
+                Answer::Elected { vote, is_granted, last }
+            }),
+            any::<bool>().prop_map(Answer::WouldElect),
+            any::<Option<u64>>().prop_map(Answer::End),
+        ];
         let item = (any::<u64>(), any::<u64>(), "[a-z.0-9]{0,9}", bytes()).prop_map(
             |(start, offer, log, entry)| Offer(Item { start, offer, log: log.into(), entry }),
         );

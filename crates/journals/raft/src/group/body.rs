@@ -2,12 +2,14 @@
 //! the members:
 //!
 //! ```text
-//! configurations u8 | for each: count u16, ids u64 | count u16, ids u64 of all nodes
+//! configurations u8 | for each: count u16, ids u64
+//! | count u16 of all nodes, for each: id u64 | name: length u16, bytes | URL: length u16, bytes
 //! ```
 
 use super::{Frame, Types};
+use crate::members::MemberAddress;
 use bytes::{Buf as _, BufMut as _, Bytes};
-use openraft::{EmptyNode, EntryPayload, Membership};
+use openraft::{EntryPayload, Membership};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FRAME: u8 = 1;
@@ -22,17 +24,25 @@ pub(super) fn encode(payload: EntryPayload<Types>) -> Bytes {
         }
         EntryPayload::Membership(members) => {
             let mut out = vec![MEMBERS, members.get_joint_config().len() as u8];
-            let mut put = |ids: Vec<u64>| {
-                out.put_u16_le(u16::try_from(ids.len()).expect("a group is small"));
-                ids.into_iter().for_each(|id| out.put_u64_le(id));
-            };
             for config in members.get_joint_config() {
-                put(config.iter().copied().collect());
+                put_length(config.len(), &mut out);
+                config.iter().for_each(|id| out.put_u64_le(*id));
             }
-            put(members.nodes().map(|(id, _)| *id).collect());
+            put_length(members.nodes().count(), &mut out);
+            for (id, MemberAddress { name, url }) in members.nodes() {
+                out.put_u64_le(*id);
+                for text in [name, url] {
+                    put_length(text.len(), &mut out);
+                    out.put_slice(text.as_bytes());
+                }
+            }
             out.into()
         }
     }
+}
+
+fn put_length(length: usize, out: &mut Vec<u8>) {
+    out.put_u16_le(u16::try_from(length).expect("groups are small, and names short"));
 }
 
 pub(super) fn decode(body: Bytes) -> Option<EntryPayload<Types>> {
@@ -44,12 +54,16 @@ pub(super) fn decode(body: Bytes) -> Option<EntryPayload<Types>> {
     }
 }
 
-fn decode_members(mut body: Bytes) -> Option<Membership<u64, EmptyNode>> {
+fn decode_members(mut body: Bytes) -> Option<Membership<u64, MemberAddress>> {
     let configs = body.try_get_u8().ok()?;
     let configs: Vec<BTreeSet<u64>> =
         (0..configs).map(|_| ids(&mut body)).collect::<Option<_>>()?;
-    let nodes: BTreeMap<u64, EmptyNode> =
-        ids(&mut body)?.into_iter().map(|id| (id, EmptyNode {})).collect();
+    let count = body.try_get_u16_le().ok()?;
+    let node = |_| {
+        let id = body.try_get_u64_le().ok()?;
+        Some((id, MemberAddress { name: text(&mut body)?, url: text(&mut body)? }))
+    };
+    let nodes: BTreeMap<u64, MemberAddress> = (0..count).map(node).collect::<Option<_>>()?;
     // The library would add missing nodes by itself.
     let is_sound = body.is_empty() && configs.iter().flatten().all(|id| nodes.contains_key(id));
     is_sound.then(|| Membership::new(configs, nodes))
@@ -60,6 +74,12 @@ fn ids(body: &mut Bytes) -> Option<BTreeSet<u64>> {
     (0..count).map(|_| body.try_get_u64_le().ok()).collect()
 }
 
+fn text(body: &mut Bytes) -> Option<String> {
+    let length = usize::from(body.try_get_u16_le().ok()?);
+    let text = (length <= body.len()).then(|| body.split_to(length))?;
+    String::from_utf8(text.to_vec()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +87,8 @@ mod tests {
     #[test]
     fn bodies_are_read_as_they_were_written() {
         let config = |ids: &[u64]| BTreeSet::from_iter(ids.iter().copied());
-        let nodes: BTreeMap<u64, EmptyNode> = [1, 2, 3, 4].map(|id| (id, EmptyNode {})).into();
+        let address = |id| MemberAddress { name: format!("n{id}"), url: "http://x:1".into() };
+        let nodes: BTreeMap<u64, MemberAddress> = [1, 2, 3, 4].map(|id| (id, address(id))).into();
         let members = Membership::new(vec![config(&[1, 2, 3]), config(&[2, 3])], nodes);
         for payload in [
             EntryPayload::Blank,

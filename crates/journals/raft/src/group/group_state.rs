@@ -1,11 +1,11 @@
 //! What the library knows of the group, and what it is asked to do.
 
 use super::{Frame, Raft, Types};
-use crate::members::{Members, MembersError};
+use crate::members::{MemberAddress, Members, MembersError};
 use bytes::Bytes;
 use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::ClientWriteResult;
-use openraft::{ChangeMembers, EmptyNode, RaftMetrics, ServerState};
+use openraft::{ChangeMembers, RaftMetrics, ServerState};
 use std::collections::BTreeSet;
 use tokio::sync::{oneshot, watch};
 
@@ -22,7 +22,7 @@ pub(crate) struct GroupState {
 }
 
 /// Follows what the library knows.
-pub(crate) struct GroupWatch(watch::Receiver<RaftMetrics<u64, EmptyNode>>);
+pub(crate) struct GroupWatch(watch::Receiver<RaftMetrics<u64, MemberAddress>>);
 
 impl GroupWatch {
     pub(crate) fn new(raft: &Raft) -> GroupWatch {
@@ -45,6 +45,7 @@ impl GroupWatch {
             members: Members {
                 voters: members.get_joint_config().clone(),
                 learners: members.learner_ids().collect(),
+                addresses: members.nodes().map(|(id, at)| (*id, at.clone())).collect(),
             },
             stopped: now.running_state.as_ref().err().map(ToString::to_string),
         }
@@ -90,7 +91,7 @@ pub(crate) async fn propose(raft: &Raft, frame: Bytes) -> Option<Proposal> {
 /// A change of the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChangeOfMembers {
-    AddLearner(u64),
+    AddLearner(u64, MemberAddress),
     RemoveLearner(u64),
     Voters(BTreeSet<u64>),
 }
@@ -106,7 +107,7 @@ pub(crate) async fn change_members(
     change: ChangeOfMembers,
 ) -> Result<(), MembersError> {
     let change = match change {
-        ChangeOfMembers::AddLearner(node) => ChangeMembers::AddNodes([(node, EmptyNode {})].into()),
+        ChangeOfMembers::AddLearner(node, at) => ChangeMembers::AddNodes([(node, at)].into()),
         ChangeOfMembers::RemoveLearner(node) => ChangeMembers::RemoveNodes([node].into()),
         ChangeOfMembers::Voters(voters) => ChangeMembers::ReplaceAllVoters(voters),
     };

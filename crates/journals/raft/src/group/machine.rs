@@ -4,10 +4,11 @@
 use super::{Frame, RaftEntry, Types, entry_id};
 use crate::delivery::Delivery;
 use crate::frame;
+use crate::members::MemberAddress;
 use openraft::storage::RaftStateMachine;
 use openraft::{
-    AnyError, EmptyNode, EntryPayload, ErrorSubject, ErrorVerb, LogId, OptionalSend,
-    RaftSnapshotBuilder, Snapshot, SnapshotMeta, StorageError, StorageIOError, StoredMembership,
+    AnyError, EntryPayload, ErrorSubject, ErrorVerb, LogId, OptionalSend, RaftSnapshotBuilder,
+    Snapshot, SnapshotMeta, StorageError, StorageIOError, StoredMembership,
 };
 use std::io::{self, Cursor};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Machine {
     delivery: Arc<Delivery>,
     last: Option<LogId<u64>>,
-    members: StoredMembership<u64, EmptyNode>,
+    members: StoredMembership<u64, MemberAddress>,
 }
 
 impl Machine {
@@ -35,7 +36,7 @@ impl RaftStateMachine<Types> for Machine {
 
     async fn applied_state(
         &mut self,
-    ) -> Result<(Option<LogId<u64>>, StoredMembership<u64, EmptyNode>), StorageError<u64>> {
+    ) -> Result<(Option<LogId<u64>>, StoredMembership<u64, MemberAddress>), StorageError<u64>> {
         Ok((self.last, self.members.clone()))
     }
 
@@ -76,7 +77,7 @@ impl RaftStateMachine<Types> for Machine {
 
     async fn install_snapshot(
         &mut self,
-        _: &SnapshotMeta<u64, EmptyNode>,
+        _: &SnapshotMeta<u64, MemberAddress>,
         _: Box<Cursor<Vec<u8>>>,
     ) -> Result<(), StorageError<u64>> {
         Err(failed(ErrorVerb::Write, NO_SNAPSHOTS))

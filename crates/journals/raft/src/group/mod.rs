@@ -19,11 +19,12 @@ pub use network::Links;
 pub(crate) use network::{LinkNetworks, Peers, answer, confirmed_end};
 pub(crate) use store::{LogStore, WalWriter};
 
+use crate::members::MemberAddress;
 use crate::runtime::TurnedRuntime;
 use crate::wal::{Entry, EntryId, Vote};
 use bytes::Bytes;
-use openraft::{CommittedLeaderId, Config, EmptyNode, LogId, SnapshotPolicy};
-use std::collections::BTreeSet;
+use openraft::{CommittedLeaderId, Config, LogId, SnapshotPolicy};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Cursor};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ openraft::declare_raft_types!(
         D = Frame,
         R = (),
         NodeId = u64,
-        Node = EmptyNode,
+        Node = MemberAddress,
         SnapshotData = Cursor<Vec<u8>>,
         AsyncRuntime = TurnedRuntime,
 );
@@ -187,7 +188,10 @@ pub(crate) async fn start(
 ///
 /// # Errors
 /// [`FoundError`].
-pub(crate) async fn found(raft: &Raft, voters: BTreeSet<u64>) -> Result<(), FoundError> {
+pub(crate) async fn found(
+    raft: &Raft,
+    voters: BTreeMap<u64, MemberAddress>,
+) -> Result<(), FoundError> {
     use openraft::error::{InitializeError, RaftError};
     raft.initialize(voters).await.map_err(|error| match error {
         RaftError::APIError(InitializeError::NotAllowed(_)) => FoundError::Founded,

@@ -1,6 +1,7 @@
 //! The library's network over links: a question that travels, and its answer.
 
 use super::{Types, entry_id, log_id, raft_vote, vote_of, wal_entries};
+use crate::members::MemberAddress;
 use crate::message::{Answer, AppendOutcome, Message, Question};
 use crate::plants::{Plant, planted};
 use openraft::error::{InstallSnapshotError, NetworkError, RPCError, RaftError};
@@ -9,7 +10,7 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, InstallSnapshotRequest, InstallSnapshotResponse,
     VoteRequest, VoteResponse,
 };
-use openraft::{EmptyNode, RaftNetwork, RaftNetworkFactory};
+use openraft::{RaftNetwork, RaftNetworkFactory};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,7 +85,7 @@ pub(crate) struct LinkNetworks(pub(crate) Arc<Peers>);
 impl RaftNetworkFactory<Types> for LinkNetworks {
     type Network = LinkNetwork;
 
-    async fn new_client(&mut self, node: u64, _: &EmptyNode) -> LinkNetwork {
+    async fn new_client(&mut self, node: u64, _: &MemberAddress) -> LinkNetwork {
         LinkNetwork { peers: Arc::clone(&self.0), node }
     }
 }
@@ -95,7 +96,7 @@ pub(crate) struct LinkNetwork {
     node: u64,
 }
 
-type AskError<E = openraft::error::Infallible> = RPCError<u64, EmptyNode, RaftError<u64, E>>;
+type AskError<E = openraft::error::Infallible> = RPCError<u64, MemberAddress, RaftError<u64, E>>;
 
 fn no_answer<E: std::error::Error>() -> AskError<E> {
     NetworkError::new(&io::Error::other("no usable answer")).into()
