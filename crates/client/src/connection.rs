@@ -31,6 +31,11 @@ const MAX_HEADERS: usize = 128;
 /// Sends requests over one connection, which ends when this is dropped.
 pub type Sender = SendRequest<Content>;
 
+/// A connection in both directions.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+
 /// Why there is no connection. Nothing was sent.
 #[derive(Debug)]
 pub enum ConnectError {
@@ -87,7 +92,11 @@ pub async fn connect(
     }
 }
 
-async fn reach(endpoint: &Endpoint) -> io::Result<TcpStream> {
+/// Connects to a server without any protocol, to each of its addresses in turn.
+///
+/// # Errors
+/// That of the last address.
+pub async fn reach(endpoint: &Endpoint) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in lookup_host((endpoint.host.as_str(), endpoint.port)).await? {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {

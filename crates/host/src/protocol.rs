@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::TcpStream;
 
 /// A protocol beside HTTP.
@@ -29,10 +29,7 @@ pub trait Protocol: Send + Sync {
     fn serve(&self, connection: ProtocolConnection) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// A connection in both directions.
-pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+pub use wellspring_client::connection::ByteStream;
 
 /// A connection whose client speaks a protocol.
 pub struct ProtocolConnection {

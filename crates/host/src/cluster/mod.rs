@@ -8,6 +8,7 @@ pub mod key;
 pub mod node_auth;
 pub mod peers;
 pub mod sealed_log;
+pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;

@@ -1,0 +1,310 @@
+//! Streams between nodes: messages of an engine over lasting connections, on the port and with the
+//! TLS of everything else.
+//!
+//! A node dials each other one twice, so that heartbeats never wait behind data, and a stream
+//! carries messages one way: from the dialer. Which bytes are a message is the engine's business.
+//!
+//! ```text
+//! engine ─ send ─► queue ─► dial ═ stream ═► accept ─► sink ─► engine
+//! ```
+
+mod dial;
+mod hello;
+mod queue;
+
+pub use hello::StreamFault;
+
+use super::{ClusterKey, NodeName};
+use crate::protocol::{Protocol, ProtocolConnection};
+use crate::setup::SetupError;
+use crate::threads;
+use bytes::{Bytes, BytesMut};
+use hello::{MAGIC, ReadAhead};
+use queue::StreamQueue;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Notify, oneshot};
+use wellspring_client::trust::Trust;
+use wellspring_log::shared::entry::ClusterId;
+
+/// Length of the header of a message, which tells the length of its body.
+pub const HEADER_BYTES: usize = 32;
+/// Most bytes that wait for a node, of each channel.
+const QUEUED_BYTES: [usize; 2] = [4 << 20, 64 << 20];
+/// How long the proofs may take.
+const PROOF_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a stream is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// Small messages that decide who orders.
+    Control = 0,
+    /// Data.
+    Bulk = 1,
+}
+
+impl Channel {
+    const ALL: [Channel; 2] = [Channel::Control, Channel::Bulk];
+
+    fn of(byte: u8) -> Option<Channel> {
+        Channel::ALL.into_iter().find(|channel| *channel as u8 == byte)
+    }
+}
+
+/// A node of a group, as it introduces itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamParty {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Its generation.
+    pub generation: u64,
+    /// The node's id in the group.
+    pub id: u64,
+    /// Its name.
+    pub name: NodeName,
+    /// Where it can be reached.
+    pub url: String,
+}
+
+/// The engine, to which messages go.
+pub trait StreamSink: Send + Sync {
+    /// Length of the body that belongs to a header; `None` if this is none.
+    fn body_bytes(&self, header: &[u8; HEADER_BYTES]) -> Option<usize>;
+
+    /// A message has arrived; whether it was one.
+    fn arrived(&self, from: u64, header: &[u8; HEADER_BYTES], body: Bytes) -> bool;
+}
+
+/// Where the address of a node is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressSource {
+    /// The group's members, which may be older than its last start.
+    Members,
+    /// The node itself.
+    Node,
+}
+
+/// Another node of the group.
+struct Peer {
+    id: u64,
+    name: NodeName,
+    url: Mutex<String>,
+    /// Its address has changed.
+    moved: [Notify; 2],
+    queues: [StreamQueue; 2],
+}
+
+struct Shared {
+    key: Arc<ClusterKey>,
+    trust: Trust,
+    own: OnceLock<(StreamParty, Arc<dyn StreamSink>)>,
+    peers: Mutex<HashMap<u64, Arc<Peer>>>,
+    /// What is wrong with the stream to or from a node, by its name.
+    faults: Mutex<BTreeMap<String, String>>,
+    refused: AtomicU64,
+}
+
+/// The streams of a node. They end when this is dropped.
+pub struct Streams {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    _stop: oneshot::Sender<()>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Streams {
+    /// Streams of a node that belongs to no group yet. `authorities`: as for
+    /// [`Peers`](super::Peers).
+    ///
+    /// # Errors
+    /// The system provides no thread.
+    pub fn start(
+        key: Arc<ClusterKey>,
+        authorities: Option<PathBuf>,
+    ) -> Result<Arc<Streams>, SetupError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| format!("cannot start the runtime of streams: {e}"))?;
+        let (handle, (stop, stopped)) = (runtime.handle().clone(), oneshot::channel());
+        threads::spawn("cluster-streams".to_owned(), move || {
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        })?;
+        let shared = Shared {
+            key,
+            trust: authorities.map_or_else(Trust::default, Trust::of_authorities),
+            own: OnceLock::new(),
+            peers: Mutex::default(),
+            faults: Mutex::default(),
+            refused: AtomicU64::new(0),
+        };
+        Ok(Arc::new(Streams { shared: Arc::new(shared), runtime: handle, _stop: stop }))
+    }
+
+    /// This node belongs to a group now. Only the first call counts.
+    pub fn begin(&self, own: StreamParty, sink: Arc<dyn StreamSink>) {
+        let _ = self.shared.own.set((own, sink));
+    }
+
+    /// Knows where a node is, and dials it from now on.
+    pub fn know(&self, id: u64, name: &NodeName, url: &str, source: AddressSource) {
+        know(&self.shared, &self.runtime, (id, name, url), source);
+    }
+
+    /// Sends a message to a node, or drops it. Never blocks.
+    pub fn send(&self, to: u64, channel: Channel, message: Bytes) {
+        if let Some(peer) = lock(&self.shared.peers).get(&to) {
+            peer.queues[channel as usize].push(message);
+        }
+    }
+
+    /// Where a node is, as far as known.
+    pub fn address(&self, id: u64) -> Option<String> {
+        lock(&self.shared.peers).get(&id).map(|peer| lock(&peer.url).clone())
+    }
+
+    /// Whether messages to a node leave.
+    pub fn reaches(&self, id: u64) -> bool {
+        let peers = lock(&self.shared.peers);
+        peers.get(&id).is_some_and(|peer| peer.queues.iter().all(StreamQueue::is_open))
+    }
+
+    /// What is wrong with the streams to other nodes, a sentence for each.
+    pub fn faults(&self) -> Vec<String> {
+        lock(&self.shared.faults).iter().map(|(node, why)| format!("{node}: {why}")).collect()
+    }
+
+    /// Streams that this node has refused, or that others have refused it.
+    pub fn refused(&self) -> u64 {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// The protocol of the streams that other nodes dial.
+    pub fn protocol(&self) -> Arc<dyn Protocol> {
+        let (shared, runtime) = (Arc::clone(&self.shared), self.runtime.clone());
+        Arc::new(StreamProtocol { shared, runtime })
+    }
+}
+
+fn know(
+    shared: &Arc<Shared>,
+    runtime: &Handle,
+    (id, name, url): (u64, &NodeName, &str),
+    source: AddressSource,
+) {
+    if shared.own.get().is_none_or(|(own, _)| own.id == id) {
+        return;
+    }
+    let mut peers = lock(&shared.peers);
+    if let Some(peer) = peers.get(&id) {
+        let mut known = lock(&peer.url);
+        if source == AddressSource::Node && *known != url {
+            tracing::info!(node = %name, url, "a node has another address than before");
+            url.clone_into(&mut known);
+            peer.moved.iter().for_each(Notify::notify_one);
+        }
+        return;
+    }
+    let peer = Arc::new(Peer {
+        id,
+        name: name.clone(),
+        url: Mutex::new(url.to_owned()),
+        moved: Default::default(),
+        queues: QUEUED_BYTES.map(StreamQueue::new),
+    });
+    peers.insert(id, Arc::clone(&peer));
+    for channel in Channel::ALL {
+        runtime.spawn(dial::keep_dialing(Arc::clone(shared), Arc::clone(&peer), channel));
+    }
+}
+
+impl Shared {
+    /// Remembers what is wrong with a node's streams, and logs what is new.
+    fn failed(&self, node: &str, fault: &StreamFault) {
+        if fault.is_refusal() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        let why = fault.to_string();
+        let before = lock(&self.faults).insert(node.to_owned(), why.clone());
+        if before.as_ref() == Some(&why) {
+            return;
+        }
+        if fault.is_refusal() {
+            tracing::warn!(node, why, "no stream with a node");
+        } else {
+            tracing::info!(node, why, "no stream with a node");
+        }
+    }
+
+    fn succeeded(&self, node: &str) {
+        lock(&self.faults).remove(node);
+    }
+}
+
+struct StreamProtocol {
+    shared: Arc<Shared>,
+    runtime: Handle,
+}
+
+impl Protocol for StreamProtocol {
+    fn magic(&self) -> &'static [u8] {
+        MAGIC
+    }
+
+    fn serve(&self, connection: ProtocolConnection) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (shared, runtime) = (Arc::clone(&self.shared), self.runtime.clone());
+        Box::pin(async move {
+            let ProtocolConnection { stream, read, client } = connection;
+            let mut stream = ReadAhead { stream, read: BytesMut::from(read) };
+            let own = shared.own.get();
+            let accepting = hello::accept(shared.key.nodes(), own.map(|(own, _)| own), &mut stream);
+            let accepted = tokio::time::timeout(PROOF_PATIENCE, accepting).await;
+            let Ok(accepted) = accepted else { return };
+            let at = || client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
+            let (party, sink) = match (accepted.outcome, accepted.party, own) {
+                (Ok(_), Some(party), Some((_, sink))) => (party, sink),
+                (Err(StreamFault::Io(_) | StreamFault::NoGroup), ..) => return,
+                (Err(fault), party, _) => {
+                    let name = party.map_or_else(at, |party| format!("{}", party.name));
+                    shared.failed(&name, &fault);
+                    return;
+                }
+                (Ok(_), ..) => return,
+            };
+            let address = (party.id, &party.name, &*party.url);
+            know(&shared, &runtime, address, AddressSource::Node);
+            if let Err(fault) = receive(&mut stream, &party, &**sink).await {
+                tracing::debug!(node = %party.name, %fault, "a stream from a node has ended");
+                if fault.is_refusal() {
+                    shared.failed(party.name.as_str(), &fault);
+                }
+            }
+        })
+    }
+}
+
+/// Passes on messages until the stream ends.
+async fn receive<S: tokio::io::AsyncRead + Unpin>(
+    stream: &mut ReadAhead<S>,
+    from: &StreamParty,
+    sink: &dyn StreamSink,
+) -> Result<(), StreamFault> {
+    loop {
+        let header = stream.take(HEADER_BYTES).await?;
+        let header: &[u8; HEADER_BYTES] = header[..].try_into().map_err(io::Error::other)?;
+        let length = sink.body_bytes(header).ok_or(StreamFault::Malformed)?;
+        let body = stream.take(length).await?;
+        if !sink.arrived(from.id, header, body) {
+            return Err(StreamFault::Malformed);
+        }
+    }
+}
