@@ -101,6 +101,14 @@ pub async fn take(
     log: &str,
 ) -> Result<LeaderNode, Box<Problem>> {
     let role = |host: &Host| host.node.get(log).map(|log| log.role());
+    let orders = cluster.engine.group().map(|group| group.state().orderer);
+    if let (SYSTEM_LOG, Some(orderer)) = (log, orders)
+        && orderer.as_deref() != Some(cluster.node.as_str())
+    {
+        let orderer = orderer.unwrap_or_else(|| "no node".to_owned());
+        let detail = format!("the node that orders leads {log}, which is {orderer}");
+        return Err(problem::NOT_LEADING.because(detail));
+    }
     let already = role(host).is_some_and(|role| role.leads());
     if log != SYSTEM_LOG && !already {
         if let Some(placement) = host.node.placement() {
@@ -233,7 +241,10 @@ pub(crate) async fn hand_over(host: &Host) {
     let leads = |log: &str| host.node.get(log).is_some_and(|log| log.role().leads());
     let deadline = Instant::now() + HANDS_OVER_WITHIN;
     let handing = async {
-        for member in others(host, cluster) {
+        // The node that orders leads it, and others order once this one is silent.
+        let others =
+            if cluster.engine.group().is_some() { Vec::new() } else { others(host, cluster) };
+        for member in others {
             if !leads(SYSTEM_LOG) {
                 break;
             }

@@ -3,7 +3,7 @@
 use crate::settings::{LogFormat, ProcessConfig};
 use crate::setup::SetupError;
 use std::io;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -17,7 +17,10 @@ pub fn begin(config: &ProcessConfig) -> Result<(), SetupError> {
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     // The Kafka client logs a line for each transaction; its users log what matters.
     let client = if level > tracing::Level::INFO { level } else { tracing::Level::ERROR };
+    // And that of Raft each message that is late; what matters is said by the engine.
+    let raft = if level > tracing::Level::INFO { level.into() } else { LevelFilter::OFF };
     let targets = Targets::new().with_default(level).with_target("krafka", client);
+    let targets = targets.with_target("openraft", raft);
     // It would report such a line on standard error, and panic there.
     let lines = lines.log_internal_errors(false);
     match config.log_format {

@@ -48,7 +48,7 @@ pub(crate) fn open(config: Config) -> Result<OpenServer, SetupError> {
     let terms = FaceTerms { settings: config.to_toml(), ..config.face_terms() };
     let Settings { host, faces } = config.settings;
     let routes = faces::routes(host.http.dev_endpoints);
-    let engine = journal::engine(&host.cluster)?;
+    let engine = journal::engine(&host)?;
     let host = open_host(host, engine, terms, routes)?;
     let bound = faces::open(faces, &host.host)?;
     Ok(host.with(bound))

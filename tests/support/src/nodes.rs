@@ -1,8 +1,9 @@
-//! A cluster of several nodes: real processes over a real PostgreSQL.
+//! A cluster of several nodes: real processes, over a real PostgreSQL or by themselves.
 
 use crate::client::{Answer, Client};
 use crate::following::{flags_of, new_key};
-use crate::postgres::schema_of;
+use crate::postgres::{self, Postgres, schema_of};
+use crate::program::run;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -12,6 +13,59 @@ use wellspring_patience::PATIENCE;
 pub use wellspring_patience::until;
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// The journal of nodes that order their logs themselves.
+pub const RAFT: &str = "raft";
+
+/// What orders the logs of the nodes of a test.
+#[derive(Clone, Copy)]
+pub enum TestEngine {
+    Postgres(&'static Postgres),
+    Raft,
+}
+
+impl TestEngine {
+    /// `None` where it is not installed: the test is then skipped with a message.
+    pub fn over_postgres(test: &str) -> Option<TestEngine> {
+        postgres::shared(test).map(TestEngine::Postgres)
+    }
+
+    /// Three nodes with these additional flags.
+    pub fn nodes(self, flags: &[&str]) -> Nodes {
+        let journal = match self {
+            TestEngine::Postgres(postgres) => postgres.new_journal(),
+            TestEngine::Raft => RAFT.to_owned(),
+        };
+        Nodes::start(journal, flags)
+    }
+
+    /// Waits until the log `main` has so many rows in SQL, if this engine has rows.
+    pub fn until_rows(self, nodes: &Nodes, count: usize) {
+        if let TestEngine::Postgres(postgres) = self {
+            let rows = || postgres.sql(&nodes.rows_of("main"));
+            until("a row for each event", || rows() == count.to_string());
+        }
+    }
+}
+
+/// Runs each of these tests over PostgreSQL and over nodes that order their logs themselves.
+#[macro_export]
+macro_rules! over_each_engine {
+    ($($test:ident)*) => { $(mod $test {
+        use wellspring_test_support::nodes::TestEngine;
+
+        #[test]
+        fn over_postgres() {
+            let Some(engine) = TestEngine::over_postgres(stringify!($test)) else { return };
+            super::$test(engine);
+        }
+
+        #[test]
+        fn over_raft() {
+            super::$test(TestEngine::Raft);
+        }
+    })* };
+}
 
 /// Nodes, any of which may be down. Stopped when dropped.
 pub struct Nodes {
@@ -31,12 +85,52 @@ impl Nodes {
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         let (nodes, addresses) = (Vec::new(), Vec::new());
         let mut all = Nodes { journal, key, dir, nodes, addresses, flags };
+        if all.journal == RAFT {
+            all.found();
+            return all;
+        }
         for node in 0..NAMES.len() {
             let server = all.started(node, None);
             all.addresses.push(server.address);
             all.nodes.push(Some(server));
         }
         all
+    }
+
+    /// Starts nodes that order their logs themselves, and makes a cluster of them.
+    fn found(&mut self) {
+        let waiting: Vec<Server> = (0..NAMES.len()).map(|node| self.waiting(node, None)).collect();
+        let urls: Vec<String> = waiting.iter().map(Server::url).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        run(&[&["cluster", "init", "--wait", "60s"], &urls[..]].concat()).done();
+        for server in waiting {
+            self.addresses.push(server.address);
+            self.nodes.push(Some(server.ready()));
+        }
+    }
+
+    /// A node that waits for others.
+    pub fn waiting(&self, node: usize, address: Option<SocketAddr>) -> Server {
+        let own = flags_of(NAMES[node], &self.journal, &self.key);
+        let flags: Vec<&str> = own.iter().chain(&self.flags).map(String::as_str).collect();
+        Server::start_waiting(address, &self.data(node), &flags)
+    }
+
+    /// The same at another address.
+    pub fn start_elsewhere(&mut self, node: usize) {
+        let server = self.started(node, None);
+        self.addresses[node] = server.address;
+        self.nodes[node] = Some(server);
+    }
+
+    /// Starts nodes at these addresses after all were down.
+    pub fn start_all_again(&mut self, addresses: [Option<SocketAddr>; 3]) {
+        let waiting = (0..NAMES.len()).map(|node| self.waiting(node, addresses[node]));
+        let waiting: Vec<Server> = waiting.collect();
+        for (node, server) in waiting.into_iter().enumerate() {
+            self.addresses[node] = server.address;
+            self.nodes[node] = Some(server.ready());
+        }
     }
 
     fn started(&self, node: usize, address: Option<SocketAddr>) -> Server {

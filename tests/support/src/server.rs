@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wellspring_patience::{PATIENCE, Patience, free_port};
@@ -21,11 +21,15 @@ pub struct Server {
     pub dir: PathBuf,
     /// The first lines of its log.
     lines: Arc<Mutex<Vec<String>>>,
+    /// What its log has told of it.
+    told: Mutex<Receiver<LogEvent>>,
     _owned: Option<tempfile::TempDir>,
 }
 
 /// What a server's log tells of it.
 enum LogEvent {
+    /// It waits for other nodes.
+    Waits,
     Listens,
     /// Nothing more.
     Ended,
@@ -83,26 +87,8 @@ impl Server {
         dir: &Path,
         flags: &[&str],
     ) -> Server {
-        let mut words = command.iter().copied().chain([program_path()]);
-        let program = words.next().expect("at least the server");
-        let words: Vec<&str> = words.collect();
         for _ in 0..5 {
-            let address = address.unwrap_or_else(|| ([127, 0, 0, 1], free_port()).into());
-            let child = Command::new(program)
-                .args(&words)
-                .args(["serve", "--data", dir.to_str().unwrap()])
-                .args(["--listen", &address.to_string()])
-                .args(flags)
-                .env_remove("WELLSPRING_URL")
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("the server starts");
-            let dir = dir.to_owned();
-            let tls = flags.contains(&"--tls-cert");
-            let mut server =
-                Server { child, tls, address, dir, lines: Arc::default(), _owned: None };
+            let mut server = Server::spawn(address, command, dir, flags);
             if server.wait_ready() {
                 return server;
             }
@@ -111,11 +97,56 @@ impl Server {
         panic!("the server did not become ready");
     }
 
+    /// A node over no other server, which waits for the others; see [`ready`](Self::ready).
+    pub fn start_waiting(address: Option<SocketAddr>, dir: &Path, flags: &[&str]) -> Server {
+        for _ in 0..5 {
+            let server = Server::spawn(address, &[], dir, flags);
+            if matches!(server.told(PATIENCE), Ok(LogEvent::Waits)) {
+                return server;
+            }
+            eprintln!("the node does not wait for others:\n{}", server.log().join("\n"));
+        }
+        panic!("the node did not start");
+    }
+
+    /// Waits until it serves.
+    pub fn ready(mut self) -> Server {
+        assert!(self.wait_ready(), "the node did not become ready: {:#?}", self.log());
+        self
+    }
+
+    fn spawn(address: Option<SocketAddr>, command: &[&str], dir: &Path, flags: &[&str]) -> Server {
+        let mut words = command.iter().copied().chain([program_path()]);
+        let program = words.next().expect("at least the server");
+        let address = address.unwrap_or_else(|| ([127, 0, 0, 1], free_port()).into());
+        let mut child = Command::new(program)
+            .args(words)
+            .args(["serve", "--data", dir.to_str().unwrap()])
+            .args(["--listen", &address.to_string()])
+            .args(flags)
+            .env_remove("WELLSPRING_URL")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let (lines, dir, tls) = (Arc::default(), dir.to_owned(), flags.contains(&"--tls-cert"));
+        let told = Mutex::new(keep_log(&mut child, &lines));
+        Server { child, tls, address, dir, lines, told, _owned: None }
+    }
+
+    fn told(&self, patience: Duration) -> Result<LogEvent, RecvTimeoutError> {
+        self.told.lock().unwrap().recv_timeout(patience)
+    }
+
     fn wait_ready(&mut self) -> bool {
-        let told = self.keep_log();
         // Not before it says so itself: on a port that was free a moment ago, the server of
         // another test may listen by now, and answer.
-        if !matches!(told.recv_timeout(PATIENCE), Ok(LogEvent::Listens)) {
+        let mut said = self.told(PATIENCE);
+        if matches!(said, Ok(LogEvent::Waits)) {
+            said = self.told(PATIENCE);
+        }
+        if !matches!(said, Ok(LogEvent::Listens)) {
             // Its end, unless the test has its log written elsewhere.
             let end = Instant::now() + Duration::from_secs(1);
             while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
@@ -125,7 +156,7 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let _ = told.recv_timeout(Duration::from_secs(2));
+                let _ = self.told(Duration::from_secs(2));
                 eprintln!("the server ended with {status}:\n{}", self.log().join("\n"));
                 return false;
             }
@@ -138,26 +169,6 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         }
         false
-    }
-
-    /// Reads the child's log for as long as it lives, otherwise it would block.
-    fn keep_log(&mut self) -> Receiver<LogEvent> {
-        let stderr = self.child.stderr.take().expect("piped");
-        let (tell, told) = std::sync::mpsc::channel();
-        let kept = Arc::clone(&self.lines);
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if line.contains("wellspring listens") {
-                    let _ = tell.send(LogEvent::Listens);
-                }
-                let mut lines = kept.lock().unwrap();
-                if lines.len() < 200 {
-                    lines.push(line);
-                }
-            }
-            let _ = tell.send(LogEvent::Ended);
-        });
-        told
     }
 
     /// The first lines of its log so far.
@@ -220,6 +231,28 @@ impl Server {
         }
         panic!("the server did not stop");
     }
+}
+
+/// Reads a child's log for as long as it lives, otherwise it would block.
+fn keep_log(child: &mut Child, kept: &Arc<Mutex<Vec<String>>>) -> Receiver<LogEvent> {
+    let stderr = child.stderr.take().expect("piped");
+    let (tell, told) = std::sync::mpsc::channel();
+    let kept = Arc::clone(kept);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if line.contains("listens for the other nodes") {
+                let _ = tell.send(LogEvent::Waits);
+            } else if line.contains("wellspring listens") {
+                let _ = tell.send(LogEvent::Listens);
+            }
+            let mut lines = kept.lock().unwrap();
+            if lines.len() < 200 {
+                lines.push(line);
+            }
+        }
+        let _ = tell.send(LogEvent::Ended);
+    });
+    told
 }
 
 impl Drop for Server {

@@ -27,6 +27,50 @@ pub(crate) struct EngineDocument {
     pub(crate) durable: String,
     #[serde(default)]
     pub(crate) reconnects: u64,
+    /// The group of the nodes, if they order the logs themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<GroupDocument>,
+}
+
+/// The group of nodes that order their logs themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupDocument {
+    pub(crate) stage: String,
+    pub(crate) orderer: Option<String>,
+    pub(crate) term: u64,
+    pub(crate) last_index: u64,
+    pub(crate) applied_index: u64,
+    pub(crate) members: Vec<MemberLine>,
+}
+
+/// A member of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberLine {
+    pub(crate) node: String,
+    pub(crate) votes: bool,
+    pub(crate) reachable: bool,
+}
+
+impl GroupDocument {
+    /// Voters that are reached from the node that answered, and all.
+    pub(crate) fn voters(&self) -> (usize, usize) {
+        let voters = || self.members.iter().filter(|member| member.votes);
+        (voters().filter(|member| member.reachable).count(), voters().count())
+    }
+
+    /// What it lacks for its work, in words.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        match (&*self.stage, self.voters()) {
+            ("member", (reachable, voters)) if voters > 0 && 2 * reachable <= voters => {
+                Some(format!("{reachable} of {voters} voters reachable"))
+            }
+            ("waiting", _) => Some("the node waits for cluster init or join".to_owned()),
+            ("accepted", _) => {
+                Some("a founding has not begun: repeat wellspring cluster init".to_owned())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The leader.

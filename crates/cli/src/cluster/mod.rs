@@ -4,6 +4,7 @@
 mod demo;
 pub(crate) mod document;
 mod forget;
+mod init;
 pub(crate) mod status;
 mod transfer;
 
@@ -18,10 +19,12 @@ use wellspring_host::cluster::node_auth::NodeName;
 /// What `wellspring cluster` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-`status` exits with 69 while no node leads.
+`status` exits with 69 while no node leads, or a majority of voters cannot be reached.
 
 Examples:
   wellspring cluster demo                             three nodes, to try it
+  wellspring cluster init http://a:4000 http://b:4000 http://c:4000
+  wellspring cluster join http://d:4000 --url http://a:4000
   wellspring cluster status --url http://node-a:4000  any node answers for all
   wellspring cluster transfer --to node-b             the log system, and so placement
   wellspring cluster transfer --log orders --to node-b    pin a log to a node
@@ -35,6 +38,10 @@ pub struct ClusterArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ClusterCommand {
+    /// Make a cluster of nodes that were started with --journal raft
+    Init(init::InitArgs),
+    /// Have another node join such a cluster; requires an admin if there are accounts
+    Join(init::JoinArgs),
     /// Show the nodes: who leads, who answers, how far each is
     Status {
         /// Print one JSON document
@@ -80,6 +87,8 @@ enum ClusterCommand {
 /// Runs the command.
 pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.what {
+        ClusterCommand::Init(args) => init::init(args),
+        ClusterCommand::Join(args) => init::join(args),
         ClusterCommand::Status { server, json } => status::run(&mut server.client()?, *json),
         ClusterCommand::Transfer { server, to, log: None, .. } => {
             transfer::run(&mut server.client()?, to.as_ref())

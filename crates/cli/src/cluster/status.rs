@@ -1,7 +1,9 @@
 //! `wellspring cluster status`: a table of the nodes, and of the logs on the requested one.
 
 use super::ask;
-use super::document::{ClusterDocument, EngineDocument, LeaderDocument, NodeDocument};
+use super::document::{
+    ClusterDocument, EngineDocument, GroupDocument, LeaderDocument, NodeDocument,
+};
 use crate::exit::{Code, Failure, say};
 use crate::numbers::counted;
 use crate::table::table;
@@ -18,6 +20,9 @@ pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
     } else {
         say(&lines(&document).join("\n"))?
     }
+    if let Some(lacks) = group_of(&document).and_then(GroupDocument::lacks) {
+        return Err(Failure::new(Code::Unavailable, lacks));
+    }
     match &document.node {
         Some(node) if leading(&document).is_none() => {
             Err(Failure::new(Code::Unavailable, format!("no node leads, as far as {node} knows")))
@@ -27,12 +32,16 @@ pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
 }
 
 /// The node that reports itself as the leader: what others know of the leader may be outdated.
-fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
+pub(super) fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
     let leads = |node: &&NodeDocument| node.reachable && node.role.as_deref() == Some("leading");
     let named = document.leader.as_ref().map(|leader| &leader.node);
     let mut leading = document.nodes.iter().filter(leads).collect::<Vec<_>>();
     leading.sort_by_key(|node| Some(&node.node) != named);
     leading.first().copied()
+}
+
+fn group_of(document: &ClusterDocument) -> Option<&GroupDocument> {
+    document.engine.as_ref()?.group.as_ref()
 }
 
 /// The leader, in words.
@@ -63,6 +72,9 @@ fn lines(document: &ClusterDocument) -> Vec<String> {
     let mut lines = vec![who_leads(document)];
     if let Some(engine) = &document.engine {
         lines.extend(of_engine(node, engine));
+    }
+    if let Some(group) = group_of(document) {
+        lines.extend(of_group(node, group));
     }
     lines.push(String::new());
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -104,8 +116,30 @@ fn lines(document: &ClusterDocument) -> Vec<String> {
     lines
 }
 
+/// The group, and its members as the node sees them.
+fn of_group(node: &str, group: &GroupDocument) -> Vec<String> {
+    let (reachable, voters) = group.voters();
+    let orders = match &group.orderer {
+        Some(orderer) => format!("{orderer} orders, in term {}", group.term),
+        None => format!("no known orderer, in term {}", group.term),
+    };
+    let GroupDocument { applied_index, last_index, .. } = group;
+    let far = format!("entry {applied_index} of {last_index} on {node}");
+    let reach = match voters {
+        0 => "waiting for cluster init or join".to_owned(),
+        _ => format!("{reachable} of {voters} voters reachable"),
+    };
+    let mut lines = vec![format!("group: {reach}; {orders}; {far}")];
+    let learners: Vec<&str> =
+        group.members.iter().filter(|member| !member.votes).map(|member| &*member.node).collect();
+    if !learners.is_empty() {
+        lines.push(format!("learners: {}", learners.join(", ")));
+    }
+    lines
+}
+
 fn of_engine(node: &str, engine: &EngineDocument) -> Vec<String> {
-    let EngineDocument { kind, connected, trouble, durable, reconnects } = engine;
+    let EngineDocument { kind, connected, trouble, durable, reconnects, .. } = engine;
     let reach = if *connected { "connected" } else { "NOT REACHED" };
     let again = match reconnects {
         0 => String::new(),

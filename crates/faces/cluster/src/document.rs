@@ -127,6 +127,7 @@ mod tests {
                 trouble: None,
                 durable: "one server".into(),
                 reconnects: 0,
+                group: None,
             }),
             logs: vec![log("main"), log("system")],
         }

@@ -6,6 +6,7 @@
 //! - `lead`: this node takes the lead of a log, or gives way to another.
 //! - `transfer`: another takes the lead of `system`.
 //! - `pins`: which node is to lead a log.
+//! - `group`: a group of nodes is founded, and joined.
 //! - `forget`: a node that is no more comes off the list.
 //! - `records`: what another node has accepted is stored here.
 
@@ -14,6 +15,7 @@
 mod body;
 mod document;
 mod forget;
+mod group;
 mod lead;
 mod members;
 mod other_nodes;
@@ -27,11 +29,12 @@ use bytes::Bytes;
 use document::Sight;
 use forget::NODE;
 use members::Members;
-use problems::{NO_CLUSTER, NODE_LEADS, NODE_NOT_FOUND, NODE_UNREACHABLE};
+use problems::{NO_CLUSTER, NODE_LEADS, NODE_NOT_FOUND};
 use records::{LOG, PIECE, PIECE_DIGEST, PIECE_INCARNATION};
+use std::pin::Pin;
 use std::sync::Arc;
 use wellspring_host::access::principal::Verdict;
-use wellspring_host::cluster::Cluster;
+use wellspring_host::cluster::{Cluster, Group};
 use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
@@ -39,10 +42,14 @@ use wellspring_host::http::declared_problems::{APPENDING, READING};
 use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::protocol::{Protocol, ProtocolConnection};
 use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::wire::effects::Repeat;
-use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
+use wellspring_host::wire::problem::{
+    self, CLUSTER_FOUNDED, DETACHED, Kind, LOG_NOT_FOUND, NO_GROUP, NODE_UNREACHABLE, NOT_LEADING,
+    Problem, WAITING_FOR_CLUSTER,
+};
 
 /// The media type of records.
 const OCTETS: &str = "application/octet-stream";
@@ -83,6 +90,20 @@ impl Face for ClusterFace {
             "Removes a node from the list of nodes that have joined. A running node joins \
              again when it starts."
             .at(&NODE) .fails[APPENDING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_LEADS]] => [204 + SYSTEM_POSITION];
+        GET "/v1/cluster/member" Node Node group::member: "This node as a member of the group, for the other nodes."
+            .fails[&[&NO_CLUSTER, &NO_GROUP]] => [200 JSON "ClusterMember"];
+        POST "/v1/cluster/found" Node Node group::found: "Tells a node the group to which it belongs from now on."
+            .takes[(JSON, "ClusterFound")] .answered(AnsweredBy::AnyNode)
+            .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED]] => [200 JSON "ClusterMember"];
+        POST "/v1/cluster/init" Node Admin group::init:
+            "Founds a cluster of the nodes at these URLs. A node that waits for it answers without credentials."
+            .takes[(JSON, "ClusterInit")] .answered(AnsweredBy::AnyNode)
+            .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED, &NODE_UNREACHABLE]] => [200 JSON "ClusterFounded"];
+        POST "/v1/cluster/join" Node Admin group::join:
+            "Has a node join the cluster, step by step: repeat it until the state is `voter`, or `learner` if that was asked for."
+            .takes[(JSON, "ClusterJoin")]
+            .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED, &NODE_UNREACHABLE, &NOT_LEADING, &WAITING_FOR_CLUSTER]]
+            => [200 JSON "ClusterFounded"];
         POST "/v1/cluster/records/{log}" Node Node records::take:
             "Receives events that another node has accepted, one piece under a key: each piece \
              is stored once, however often it is sent."
@@ -92,6 +113,33 @@ impl Face for ClusterFace {
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<ClusterFace, SetupError> {
         Ok(ClusterFace { host: Arc::clone(host) })
+    }
+
+    fn protocols(self: &Arc<Self>) -> Vec<Arc<dyn Protocol>> {
+        let group = self.host.node.cluster().and_then(|cluster| cluster.engine.group());
+        let streams = |group: &dyn Group| {
+            Arc::new(UntilStopped(group.protocol(), Arc::clone(&self.host))) as Arc<dyn Protocol>
+        };
+        group.map(streams).into_iter().collect()
+    }
+}
+
+/// The streams of other nodes, for as long as the server runs.
+struct UntilStopped(Arc<dyn Protocol>, Arc<Host>);
+
+impl Protocol for UntilStopped {
+    fn magic(&self) -> &'static [u8] {
+        self.0.magic()
+    }
+
+    fn serve(&self, connection: ProtocolConnection) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (served, mut stopping) = (self.0.serve(connection), self.1.stopping.clone());
+        Box::pin(async move {
+            tokio::select! {
+                () = served => {}
+                _ = stopping.wait_for(|&stopping| stopping) => {}
+            }
+        })
     }
 }
 

@@ -15,8 +15,4 @@ wellspring_host::kinds! {
         "The node to be forgotten leads, so it is running.",
         "Transfer the lead (POST /v1/cluster/transfer) and stop the node first.",
         "node-2 leads; transfer the lead to another node and stop it first";
-    NODE_UNREACHABLE 503 "node-unreachable" "The node cannot be reached" Retry::Seconds(1),
-        "The node that was to lead does not answer this one, or no follower could take over. The leader has not changed.",
-        "Check that node, and the network between the two. GET /v1/cluster shows which nodes answer.",
-        "node-3: connection refused";
 }

@@ -3,13 +3,12 @@
 use super::body::read_transfer;
 use super::document::NodeLine;
 use super::other_nodes;
-use super::problems::NODE_UNREACHABLE;
 use super::{ClusterFace, json};
 use std::sync::Arc;
 use wellspring_host::http::{Answer, Request};
 use wellspring_host::leads::{self, NoLead};
 use wellspring_host::names::SYSTEM_LOG;
-use wellspring_host::wire::problem::{self, of_fault};
+use wellspring_host::wire::problem::{self, NODE_UNREACHABLE, of_fault};
 
 /// Has the named node lead, or a follower that is up to date.
 pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {

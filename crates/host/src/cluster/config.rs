@@ -101,10 +101,11 @@ section! {
 
 /// The identity of a node of a cluster, from its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeIdentity {
-    pub(crate) name: NodeName,
+pub struct NodeIdentity {
+    /// Its name.
+    pub name: NodeName,
     /// Its URL for others.
-    pub(crate) url: String,
+    pub url: String,
 }
 
 impl ClusterConfig {
@@ -154,7 +155,7 @@ impl ClusterConfig {
     ///
     /// # Errors
     /// A sentence about `node` or `advertise`.
-    pub(crate) fn identity(
+    pub fn identity(
         &self,
         process: &ProcessConfig,
         has_tls: bool,
@@ -186,7 +187,7 @@ impl ClusterConfig {
     }
 
     /// The silence after which a leader is considered gone.
-    pub(crate) fn lead_timeout(&self) -> Duration {
+    pub fn lead_timeout(&self) -> Duration {
         Duration::from_millis(self.lead_timeout_ms)
     }
 

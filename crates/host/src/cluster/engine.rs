@@ -1,6 +1,7 @@
 //! The engine that orders the logs of a cluster, as the host sees it. The program decides which
 //! engines exist: it makes one from `--journal`.
 
+use super::{Group, GroupState};
 use std::fmt;
 use wellspring_log::shared::SharedLog;
 
@@ -23,12 +24,17 @@ pub trait Engine: Send + Sync {
 
     /// Its status.
     fn status(&self) -> EngineStatus;
+
+    /// The group of nodes that it is, if it is one.
+    fn group(&self) -> Option<&dyn Group> {
+        None
+    }
 }
 
 /// The status of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Its kind: `postgres`.
+    /// Its kind: `postgres`, `raft`.
     pub kind: &'static str,
     /// Whether it can be reached.
     pub reach: EngineReach,
@@ -38,6 +44,8 @@ pub struct EngineStatus {
     pub durable: String,
     /// Number of reconnections.
     pub reconnects: u64,
+    /// Its group, if it is one of nodes.
+    pub group: Option<GroupState>,
 }
 
 /// Whether an engine can be reached.

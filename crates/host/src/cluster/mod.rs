@@ -4,18 +4,21 @@
 mod ask;
 pub mod config;
 pub mod engine;
+pub mod founding;
+pub mod group;
 pub mod key;
 pub mod node_auth;
 pub mod peers;
 pub mod sealed_log;
-pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
+pub mod streams;
 
 pub use ask::PeerAnswer;
 pub use config::{ClusterConfig, FollowerWrites};
 pub use engine::{Engine, EngineReach, EngineStatus, LogRows};
+pub use group::{Group, GroupState};
 pub use key::ClusterKey;
 pub use node_auth::NodeName;
 pub use peers::{PeerError, PeerRequest, Peers};

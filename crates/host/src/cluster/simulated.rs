@@ -68,6 +68,7 @@ impl Engine for SimulatedEngine {
             trouble: None,
             durable: "nothing survives the test".to_owned(),
             reconnects: 0,
+            group: None,
         }
     }
 }

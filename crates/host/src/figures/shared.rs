@@ -192,6 +192,7 @@ mod tests {
             trouble: None,
             durable: String::new(),
             reconnects: 4,
+            group: None,
         };
         let text = prometheus::page(&engine_families(&engine));
         for line in

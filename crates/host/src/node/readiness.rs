@@ -203,6 +203,7 @@ mod tests {
             trouble: None,
             durable: String::new(),
             reconnects: 0,
+            group: None,
         };
         assert!(of_engine(&engine, Purpose::Both).is_none());
         engine.reach = EngineReach::Lost { reason: "db.internal refused".into() };

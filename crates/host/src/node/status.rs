@@ -1,7 +1,7 @@
 //! A node's own description, for clients and other nodes.
 
 use super::Node;
-use crate::cluster::{EngineReach, EngineStatus};
+use crate::cluster::{EngineReach, EngineStatus, GroupState};
 use crate::names::SYSTEM_LOG;
 use serde::{Deserialize, Serialize};
 use wellspring_log::{Leader, Log, Role};
@@ -52,6 +52,9 @@ pub struct EngineState {
     pub durable: String,
     /// Number of reconnections.
     pub reconnects: u64,
+    /// The group of nodes that the engine is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupState>,
 }
 
 /// A log on a node.
@@ -91,7 +94,7 @@ pub struct LogState {
 
 impl From<EngineStatus> for EngineState {
     fn from(status: EngineStatus) -> EngineState {
-        let EngineStatus { kind, reach, trouble, durable, reconnects } = status;
+        let EngineStatus { kind, reach, trouble, durable, reconnects, group } = status;
         let (connected, lost) = match reach {
             EngineReach::Connected => (true, None),
             EngineReach::Lost { reason } => (false, Some(reason)),
@@ -102,6 +105,7 @@ impl From<EngineStatus> for EngineState {
             trouble: lost.or(trouble),
             durable,
             reconnects,
+            group,
         }
     }
 }

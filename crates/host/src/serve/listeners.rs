@@ -22,6 +22,18 @@ pub(super) fn bind(
     address: SocketAddr,
     count: usize,
 ) -> Result<(SocketAddr, Vec<TcpListener>), SetupError> {
+    bind_to(None, address, count)
+}
+
+/// The same with a first listener that is bound already.
+///
+/// # Errors
+/// As [`bind`].
+pub(super) fn bind_to(
+    first: Option<TcpListener>,
+    address: SocketAddr,
+    count: usize,
+) -> Result<(SocketAddr, Vec<TcpListener>), SetupError> {
     let failed = |error: io::Error| {
         if error.kind() == io::ErrorKind::AddrInUse {
             return format!(
@@ -31,7 +43,7 @@ pub(super) fn bind(
         }
         format!("cannot listen on {address}: {error}")
     };
-    let first = listener(address, Sharing::Alone).map_err(failed)?;
+    let first = first.map_or_else(|| listener(address, Sharing::Alone), Ok).map_err(failed)?;
     // Port 0 became a real one; the others must use the same.
     let address = first.local_addr().map_err(failed)?;
     let mut listeners = vec![first];

@@ -3,6 +3,7 @@
 mod listeners;
 pub mod open;
 mod twin;
+mod waiting;
 
 use crate::access::key_refresh;
 use crate::audit;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use waiting::Waiting;
 
 /// Time between two calls of the faces' `tick`.
 const TICK: Duration = Duration::from_secs(1);
@@ -70,7 +72,7 @@ impl std::error::Error for ServeError {}
 /// # Errors
 /// [`ServeError`]
 pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
-    let OpenServer { server, stop, foreign_keys } = opened;
+    let OpenServer { server, stop, foreign_keys, waiting } = opened;
     if !server.host.process.core_dumps {
         forbid_core_dumps();
     }
@@ -82,7 +84,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), ServeError> {
         let _within = main.enter();
         StopSignals::watch()?
     };
-    let ServingThreads { threads, wakes } = start_threads(&server, &main, sync)?;
+    let ServingThreads { threads, wakes } =
+        start_threads(&server, &main, sync, waiting.map(Waiting::end))?;
     let gather = {
         let host = Arc::clone(&host);
         move || host.figures()
@@ -217,11 +220,12 @@ fn start_threads(
     server: &Arc<Server>,
     main: &Runtime,
     sync: &str,
+    bound: Option<std::net::TcpListener>,
 ) -> Result<ServingThreads, SetupError> {
     let host = &server.host;
     let (address, listeners) = {
         let _entered = main.enter();
-        listeners::bind(host.process.address()?, host.process.threads)?
+        listeners::bind_to(bound, host.process.address()?, host.process.threads)?
     };
     server.bound_to(address);
     let mut second = second_listener(host, main)?;

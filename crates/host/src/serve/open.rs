@@ -1,6 +1,7 @@
 //! Opening everything that a configuration names: logs, accounts, settings; and the reasons why
 //! that fails.
 
+use super::waiting::Waiting;
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
@@ -49,6 +50,8 @@ pub(crate) struct Ending {
     stop: watch::Sender<bool>,
     /// The source of the external issuer's keys, if configured.
     foreign_keys: Option<Source>,
+    /// What answers on the server's address until it does.
+    waiting: Option<Waiting>,
 }
 
 /// An open server that is not serving yet.
@@ -59,6 +62,8 @@ pub struct OpenServer {
     pub stop: watch::Sender<bool>,
     /// The source of the external issuer's keys, if configured.
     pub(super) foreign_keys: Option<Source>,
+    /// What answers on the server's address until it does.
+    pub(super) waiting: Option<Waiting>,
 }
 
 impl OpenHost {
@@ -70,8 +75,8 @@ impl OpenHost {
 
     /// The server of this host and of the faces whose routes it has, in their order.
     pub fn with(self, faces: Vec<BoundFace>) -> OpenServer {
-        let Ending { stop, foreign_keys } = self.ending;
-        OpenServer { server: Server::new(self.host, faces), stop, foreign_keys }
+        let Ending { stop, foreign_keys, waiting } = self.ending;
+        OpenServer { server: Server::new(self.host, faces), stop, foreign_keys, waiting }
     }
 }
 
@@ -141,6 +146,13 @@ pub(crate) fn open_with_key(
         Some(_) => None,
     };
     let cluster_key = cluster.as_ref().map(|cluster| Arc::clone(&cluster.key)).or(key);
+    // Each core may have two serving threads.
+    let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
+    let waiting = match &cluster {
+        Some(cluster) => Waiting::start(&process, tls.as_ref(), &stats, cluster)?,
+        None => None,
+    };
+    waiting.iter().for_each(Waiting::until_ordered);
     let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), cluster)
         .map_err(|e| e.to_string())?;
     let node = Arc::new(node);
@@ -159,8 +171,6 @@ pub(crate) fn open_with_key(
     access::accounts_marker::check(data, &gate)?;
     check_exposure(&process, &gate, host_kind(&node))?;
     let (stop, stopping) = watch::channel(false);
-    // Each core may have two serving threads.
-    let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
     let audit = Audit::new(audit.audit, routes.concerns());
     let host = Arc::new(Host {
         node,
@@ -190,7 +200,7 @@ pub(crate) fn open_with_key(
         subject_config: subjects,
     });
     let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
-    Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
+    Ok(OpenHost { host, ending: Ending { stop, foreign_keys, waiting } })
 }
 
 /// Refuses a data folder whose restore was interrupted: it would start empty, and without accounts.

@@ -103,7 +103,7 @@ impl Serving {
         let flags = [&["--listen", "127.0.0.1:0"], flags].concat();
         let opened = testing::open_server::<Echoes>(data, &flags, None);
         let main = runtime("test", 1).expect("a runtime");
-        let threads = start_threads(&opened.server, &main, "").expect("free ports");
+        let threads = start_threads(&opened.server, &main, "", None).expect("free ports");
         let address = std::fs::read_to_string(data.join(ADDRESS)).expect("an address");
         let address = address.parse().expect("an address");
         Serving { address, stop: opened.stop, threads, _main: main }

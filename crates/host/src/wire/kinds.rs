@@ -68,6 +68,14 @@ crate::kinds! {
         "The request body did not arrive in time. Of a bulk request, the first durable_lines lines are stored.",
         "Retry with the same idempotency key or ids. The operator sets the time with --body-timeout-ms.",
         "the body did not arrive within 30000 ms";
+    CLUSTER_FOUNDED 409 "cluster-founded" "The node belongs to a cluster already" Retry::No,
+        "A node belongs to one cluster for good: it has accepted another founding than the one that was asked for.",
+        "Repeat wellspring cluster init with the nodes of that founding, or stop the node, empty its data folder and start it again.",
+        "http://b.example:4000 answered 409: b: it has accepted to belong to the cluster 4f1c09d2a87b4e6f9033c5d1e2a4b687";
+    NO_GROUP 409 "no-group" "The nodes of this cluster form no group" Retry::No,
+        "The journal is another server, not the nodes themselves, so there is no group to found or to join.",
+        "Start the nodes with --journal raft, or only start them: nodes over another server find each other.",
+        "the journal of this node is postgres, whose nodes need neither init nor join";
     CONDITION_FAILED 409 "append-condition-failed" "The append condition failed" Retry::AfterReread,
         "An event in the log matches the condition: another writer has changed what the decision was based on. Nothing was appended.",
         "Read the matching events up to conflict.position, decide again, and append with the new after.",
@@ -240,6 +248,14 @@ crate::kinds! {
         "This node is still fetching what the shared log held when the node started.",
         "Wait, or ask another node. GET /v1/cluster shows the progress.",
         "the copy of main is not complete yet: at place 1200 of 5000";
+    WAITING_FOR_CLUSTER 503 "waiting-for-cluster" "The node waits for its cluster" Retry::Seconds(1),
+        "The node belongs to no cluster yet, or its cluster has no majority of voters that it could read its logs from. Nothing was done.",
+        "Found a cluster with wellspring cluster init, add the node to one with wellspring cluster join, or start more of its nodes. wellspring cluster status says what is missing.",
+        "this node waits for cluster init or join";
+    NODE_UNREACHABLE 503 "node-unreachable" "The node cannot be reached" Retry::Seconds(1),
+        "The node that was to lead or to take part does not answer this one, or no follower could take over. The leader has not changed.",
+        "Check that node, and the network between the two. GET /v1/cluster shows which nodes answer.",
+        "node-3: connection refused";
     JOURNAL_UNREACHABLE 503 "journal-unreachable" "The journal cannot be reached" Retry::Seconds(1),
         "The journal that orders the logs of all nodes does not answer this node, so the node cannot append.",
         "Check the journal (the database) and the network to it. The node reconnects by itself. Other nodes may still reach the journal.",

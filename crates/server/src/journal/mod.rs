@@ -1,7 +1,13 @@
 //! The engine that `--journal` names: the only place that knows the engines.
 
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "raft")]
+mod raft;
+
 use std::sync::Arc;
-use wellspring_host::cluster::{ClusterConfig, Engine};
+use wellspring_host::cluster::Engine;
+use wellspring_host::config::HostConfig;
 use wellspring_host::setup::SetupError;
 
 /// The engine of a configuration; `None` if the logs are files of one node. Blocks until it is
@@ -9,7 +15,8 @@ use wellspring_host::setup::SetupError;
 ///
 /// # Errors
 /// A sentence: there is no such engine, or it cannot be used or reached.
-pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, SetupError> {
+pub(crate) fn engine(host: &HostConfig) -> Result<Option<Arc<dyn Engine>>, SetupError> {
+    let config = &host.cluster;
     if !config.is_shared() {
         return Ok(None);
     }
@@ -19,97 +26,17 @@ pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, 
         "postgres" | "postgresql" => postgres::engine(config).map(Some),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
-            Err("journal: this program was built without the feature postgres".to_owned())
+            Err("journal: this program was built without the feature postgres".to_owned().into())
         }
+        #[cfg(feature = "raft")]
+        "raft" if config.journal.secret_text() == "raft" => raft::engine(host).map(Some),
+        #[cfg(not(feature = "raft"))]
+        "raft" => Err("journal: this program was built without the feature raft".to_owned().into()),
         _ => Err(format!(
-            "journal must be postgres://USER@HOST/DATABASE, or empty for the files of this node alone, not {}",
+            "journal must be raft, postgres://USER@HOST/DATABASE, or empty for the files of this \
+             node alone, not {}",
             config.journal
-        ).into()),
-    }
-}
-
-#[cfg(feature = "postgres")]
-mod postgres {
-    use super::{Arc, ClusterConfig, Engine};
-    use std::time::Duration;
-    use wellspring_host::cluster::{EngineReach, EngineStatus, LogRows};
-    use wellspring_host::setup::SetupError;
-    use wellspring_journal_postgres::{
-        ConnectError, ConnectOptions, Connection, Durability, EventRows, PostgresNode, Retry,
-    };
-    use wellspring_log::shared::SharedLog;
-
-    /// Attempts to reach a server, and the time between them: it may be starting, too.
-    const TRIES: u32 = 30;
-    const PAUSE: Duration = Duration::from_secs(1);
-
-    pub(super) fn engine(config: &ClusterConfig) -> Result<Arc<dyn Engine>, SetupError> {
-        let named = |error: String| format!("journal: {error}");
-        let mut options = ConnectOptions::parse(config.journal.secret_text())
-            .map_err(|error| named(error.to_string()))?
-            .or_password_of_environment();
-        if let Some(file) = &config.journal_password_file {
-            options = options
-                .with_password_file(file)
-                .map_err(|error| format!("journal_password_file: {error}"))?;
-        }
-        if !config.journal_rows {
-            options.event_rows = EventRows::Omit;
-        }
-        if let Some(node) = &config.node {
-            options.application_name = format!("wellspring {node}");
-        }
-        let node = connect(&options).map_err(|error| named(error.to_string()))?;
-        let durability = node.durability();
-        match durability.durability() {
-            Durability::Unsafe => tracing::warn!("journal: {durability}"),
-            Durability::OneServer | Durability::Standby => tracing::info!("journal: {durability}"),
-        }
-        Ok(Arc::new(PostgresEngine(node)))
-    }
-
-    fn connect(options: &ConnectOptions) -> Result<PostgresNode, ConnectError> {
-        let mut tried = 1;
-        loop {
-            match PostgresNode::connect(options.clone()) {
-                Err(error) if error.retry() == Retry::MayHelp && tried < TRIES => {
-                    if tried == 1 {
-                        tracing::warn!("journal: {error}; retrying for {TRIES} s");
-                    }
-                    tried += 1;
-                }
-                done => return done,
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-
-    struct PostgresEngine(PostgresNode);
-
-    impl Engine for PostgresEngine {
-        fn shared_log(&self, log: &str, rows: LogRows) -> Box<dyn SharedLog> {
-            Box::new(match rows {
-                LogRows::AsConfigured => self.0.shared_log(log),
-                LogRows::Never => self.0.shared_log_with(log, EventRows::Omit),
-            })
-        }
-
-        fn nudge(&self) {
-            self.0.nudge();
-        }
-
-        fn status(&self) -> EngineStatus {
-            let status = self.0.status();
-            EngineStatus {
-                kind: "postgres",
-                reach: match status.connection {
-                    Connection::Connected => EngineReach::Connected,
-                    Connection::Lost { reason } => EngineReach::Lost { reason },
-                },
-                trouble: status.last_trouble,
-                durable: status.durability.to_string(),
-                reconnects: status.reconnects,
-            }
-        }
+        )
+        .into()),
     }
 }

@@ -56,7 +56,7 @@ struct Demo {
 impl Demo {
     /// `None` if PostgreSQL is neither installed nor required.
     fn start() -> Option<Demo> {
-        let mut child = program(&["cluster", "demo"])
+        let mut child = program(&["cluster", "demo", "--postgres"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

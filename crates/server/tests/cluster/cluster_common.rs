@@ -2,11 +2,16 @@
 
 use crate::client::{Answer, Client};
 use crate::closed::{PASSWORD, token};
-use crate::nodes::{Nodes, append_somewhere, event, position_of, until};
-use crate::postgres;
+use crate::nodes::{RAFT, TestEngine, append_somewhere, event, position_of, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+wellspring_test_support::over_each_engine! {
+    a_token_of_one_node_counts_on_all_and_one_that_is_revoked_has_fallen_on_all
+    a_log_made_or_dropped_on_a_follower_is_so_on_all
+    a_copy_that_was_deleted_comes_back_equal
+}
 
 /// Sends a request with a token or key to a node whose accounts are at least at this position.
 fn ask_at(client: &mut Client, bearer: &str, at: &str, method: &str, path: &str) -> Answer {
@@ -25,10 +30,8 @@ fn position(answer: &Answer) -> String {
     position.unwrap_or_else(|| panic!("no position: {answer:?}")).to_owned()
 }
 
-#[test]
-fn a_token_of_one_node_counts_on_all_and_one_that_is_revoked_has_fallen_on_all() {
-    let Some(postgres) = postgres::shared("tokens of several nodes") else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &[]);
+fn a_token_of_one_node_counts_on_all_and_one_that_is_revoked_has_fallen_on_all(engine: TestEngine) {
+    let nodes = engine.nodes(&[]);
     let mut clients: Vec<Client> = (0..3).map(|node| nodes.client(node)).collect();
     let first = json!({"name": "root", "password": PASSWORD, "roles": ["admin"]});
     clients[2].post("/v1/accounts", &first).unwrap().expect(201);
@@ -67,10 +70,8 @@ fn a_token_of_one_node_counts_on_all_and_one_that_is_revoked_has_fallen_on_all()
     }
 }
 
-#[test]
-fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
-    let Some(postgres) = postgres::shared("logs of several nodes") else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &[]);
+fn a_log_made_or_dropped_on_a_follower_is_so_on_all(engine: TestEngine) {
+    let nodes = engine.nodes(&[]);
     let followers = nodes.followers();
     for life in 1..=3 {
         let (here, there) = (followers[life % 2], followers[(life + 1) % 2]);
@@ -130,10 +131,8 @@ fn batches(log: &Path) -> BTreeMap<String, Vec<Batch>> {
     files
 }
 
-#[test]
-fn a_copy_that_was_deleted_comes_back_equal() {
-    let Some(postgres) = postgres::shared("a copy that was deleted") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &["--segment-bytes", "65536"]);
+fn a_copy_that_was_deleted_comes_back_equal(engine: TestEngine) {
+    let mut nodes = engine.nodes(&["--segment-bytes", "65536"]);
     let all: Vec<_> = (0..3).map(|node| nodes.address(node)).collect();
     let append = |from: usize, to: usize, up: &[usize]| -> u64 {
         let up: Vec<_> = up.iter().map(|&node| all[node]).collect();
@@ -146,7 +145,9 @@ fn a_copy_that_was_deleted_comes_back_equal() {
     let gone = nodes.followers()[0];
     let left: Vec<usize> = (0..3).filter(|&node| node != gone).collect();
     nodes.stop(gone);
-    std::fs::remove_dir_all(nodes.data(gone)).unwrap();
+    // What a node has promised to the others is no copy.
+    let copies = if nodes.journal == RAFT { "logs" } else { "" };
+    std::fs::remove_dir_all(nodes.data(gone).join(copies)).unwrap();
     append(200, 300, &left);
     nodes.start_again(gone);
     let head = append(300, 320, &[gone]);

@@ -1,8 +1,7 @@
 //! Consumers of several nodes: workers ask any of them, and the leader is killed.
 
 use crate::client::{Answer, Client};
-use crate::nodes::{Nodes, append_somewhere, until};
-use crate::postgres;
+use crate::nodes::{Nodes, TestEngine, append_somewhere, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,6 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 use wellspring_patience::PATIENCE;
+
+wellspring_test_support::over_each_engine! {
+    with_leaders_killed_each_event_has_one_result_in_the_order_of_its_key
+}
 
 /// A short timeout, so that others lead soon.
 const SOON: [&str; 2] = ["--lead-timeout-ms", "500"];
@@ -64,10 +67,8 @@ fn results_of(addresses: &[SocketAddr], first: usize) -> u64 {
     page["events"].as_array().unwrap().len() as u64
 }
 
-#[test]
-fn with_leaders_killed_each_event_has_one_result_in_the_order_of_its_key() {
-    let Some(postgres) = postgres::shared("consumers with leaders killed") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
+fn with_leaders_killed_each_event_has_one_result_in_the_order_of_its_key(engine: TestEngine) {
+    let mut nodes = engine.nodes(&SOON);
     let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
     nodes.leader();
     for number in 0..EVENTS {

@@ -3,8 +3,7 @@
 
 use crate::client::Client;
 use crate::done::StopSignal;
-use crate::nodes::{NAMES, Nodes, append_somewhere, event, position_of, until};
-use crate::postgres::{self, Postgres};
+use crate::nodes::{NAMES, Nodes, TestEngine, append_somewhere, event, position_of, until};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,6 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
+
+wellspring_test_support::over_each_engine! {
+    with_leaders_killed_under_load_what_was_acknowledged_is_there_once
+    a_linearizable_read_at_any_node_shows_every_write_that_was_answered
+    what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on
+}
 
 /// A short timeout, so that others lead soon.
 const SOON: [&str; 2] = ["--lead-timeout-ms", "500"];
@@ -27,20 +32,17 @@ fn times(events: &[Value]) -> HashMap<String, u64> {
 
 /// Checks that all nodes show the same log, that SQL has a row for each of its events, and that its
 /// head is this.
-fn all_show(postgres: &Postgres, nodes: &Nodes, head: u64) -> Vec<Value> {
+fn all_show(engine: TestEngine, nodes: &Nodes, head: u64) -> Vec<Value> {
     let events = nodes.events(0, head);
     for node in 1..NAMES.len() {
         assert!(nodes.events(node, head) == events, "node {node} shows another log");
     }
-    let rows = || postgres.sql(&nodes.rows_of("main"));
-    until("a row for each event", || rows() == events.len().to_string());
+    engine.until_rows(nodes, events.len());
     events
 }
 
-#[test]
-fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once() {
-    let Some(postgres) = postgres::shared("leaders killed under load") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
+fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once(engine: TestEngine) {
+    let mut nodes = engine.nodes(&SOON);
     let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
     let acknowledged = Mutex::new(Vec::<(String, u64)>::new());
     let done = StopSignal::default();
@@ -72,7 +74,7 @@ fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once() {
     });
     let acknowledged = acknowledged.into_inner().unwrap();
     let head = acknowledged.iter().map(|&(_, position)| position).max().unwrap();
-    let events = all_show(postgres, &nodes, head);
+    let events = all_show(engine, &nodes, head);
     let times = times(&events);
     for (data, position) in &acknowledged {
         assert_eq!(times.get(data), Some(&1), "{data}");
@@ -81,10 +83,8 @@ fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once() {
     assert!(times.values().all(|&times| times == 1));
 }
 
-#[test]
-fn a_linearizable_read_at_any_node_shows_every_write_that_was_answered() {
-    let Some(postgres) = postgres::shared("linearizable reads") else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &[]);
+fn a_linearizable_read_at_any_node_shows_every_write_that_was_answered(engine: TestEngine) {
+    let nodes = engine.nodes(&[]);
     let reads = AtomicU64::new(0);
     thread::scope(|scope| {
         for writer in 0..3 {
@@ -117,10 +117,8 @@ fn a_linearizable_read_at_any_node_shows_every_write_that_was_answered() {
     assert_eq!(reads.load(SeqCst), 3 * 350 * 2);
 }
 
-#[test]
-fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() {
-    let Some(postgres) = postgres::shared("ingest over several nodes") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
+fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on(engine: TestEngine) {
+    let mut nodes = engine.nodes(&SOON);
     let accepted: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(0)).collect();
     let done = StopSignal::default();
     let total = || accepted.iter().map(|count| count.load(SeqCst)).sum::<u64>();
@@ -180,7 +178,7 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
     nodes.start_again(stopped);
     let head = nodes.client(stopped).get("/v1/head?consistency=linearizable").unwrap();
     let head = head.expect(200)["head"].as_u64().unwrap();
-    let times = times(&all_show(postgres, &nodes, head));
+    let times = times(&all_show(engine, &nodes, head));
     for (client, accepted) in accepted.iter().enumerate() {
         for n in 0..accepted.load(SeqCst) {
             let data = json!([client, n]).to_string();
@@ -196,9 +194,13 @@ mod timed {
 
     #[test]
     fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
-        let Some(postgres) = postgres::shared("handing the lead over") else { return };
+        let Some(engine) =
+            TestEngine::over_postgres("a node that stops hands the lead over before it goes")
+        else {
+            return;
+        };
         // Without a resignation no node would take over for this long.
-        let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
+        let mut nodes = engine.nodes(&["--lead-timeout-ms", "8000"]);
         let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
         for round in 0..2 {
             let leader = nodes.leader();

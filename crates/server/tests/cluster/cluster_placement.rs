@@ -3,8 +3,7 @@
 
 use crate::client::Client;
 use crate::done::StopSignal;
-use crate::nodes::{NAMES, Nodes, event, position_of, until};
-use crate::postgres;
+use crate::nodes::{NAMES, Nodes, TestEngine, event, position_of, until};
 use crate::program::run;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -12,11 +11,19 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+wellspring_test_support::over_each_engine! {
+    the_logs_of_a_node_that_dies_are_led_by_others_and_no_other_log_waits
+    a_log_is_pinned_and_moves_without_a_failed_request
+    a_placer_that_was_suspended_takes_no_log_that_another_node_leads
+    a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for
+    redirected_clients_find_the_leader_while_it_moves
+}
+
 const LOGS: [&str; 3] = ["main", "orders", "stock"];
 
 /// Three nodes and three logs, each led by another node.
-fn spread(postgres: &postgres::Postgres, flags: &[&str]) -> Nodes {
-    let nodes = Nodes::start(postgres.new_journal(), flags);
+fn spread(engine: TestEngine, flags: &[&str]) -> Nodes {
+    let nodes = engine.nodes(flags);
     until("all are known", || {
         let told = nodes.client(nodes.leader()).get("/v1/cluster").unwrap().expect(200);
         told["nodes"].as_array().is_some_and(|nodes| nodes.len() == 3)
@@ -49,10 +56,8 @@ fn append(client: &mut Client, log: &str, data: impl Into<Value>) -> u64 {
     position_of(&client.post(&format!("/v1/logs/{log}/append"), &event(data)).unwrap())
 }
 
-#[test]
-fn the_logs_of_a_node_that_dies_are_led_by_others_and_no_other_log_waits() {
-    let Some(postgres) = postgres::shared("leads of several logs") else { return };
-    let mut nodes = spread(postgres, &[]);
+fn the_logs_of_a_node_that_dies_are_led_by_others_and_no_other_log_waits(engine: TestEngine) {
+    let mut nodes = spread(engine, &[]);
     for (at, log) in LOGS.into_iter().enumerate() {
         for node in 0..3 {
             append(&mut nodes.client(node), log, json!([at, node]));
@@ -81,10 +86,8 @@ fn the_logs_of_a_node_that_dies_are_led_by_others_and_no_other_log_waits() {
     assert_eq!(heads, [4; 3]);
 }
 
-#[test]
-fn a_log_is_pinned_and_moves_without_a_failed_request() {
-    let Some(postgres) = postgres::shared("moves of leads") else { return };
-    let nodes = spread(postgres, &[]);
+fn a_log_is_pinned_and_moves_without_a_failed_request(engine: TestEngine) {
+    let nodes = spread(engine, &[]);
     let done = StopSignal::default();
     let waits = Mutex::new(Vec::<Duration>::new());
     let moves = Mutex::new(Vec::<Duration>::new());
@@ -145,9 +148,13 @@ fn a_log_is_pinned_and_moves_without_a_failed_request() {
 
 #[test]
 fn a_node_that_stops_leaves_no_log_without_a_leader() {
-    let Some(postgres) = postgres::shared("stopping nodes with leads") else { return };
+    let Some(engine) =
+        TestEngine::over_postgres("a node that stops leaves no log without a leader")
+    else {
+        return;
+    };
     // Without handing over, nobody would lead for this long.
-    let mut nodes = spread(postgres, &["--lead-timeout-ms", "8000"]);
+    let mut nodes = spread(engine, &["--lead-timeout-ms", "8000"]);
     for round in 0..3 {
         let stops = leader(&nodes, LOGS[round]).expect("it is led");
         nodes.stop(stops);
@@ -162,10 +169,8 @@ fn a_node_that_stops_leaves_no_log_without_a_leader() {
     }
 }
 
-#[test]
-fn a_placer_that_was_suspended_takes_no_log_that_another_node_leads() {
-    let Some(postgres) = postgres::shared("a suspended placer") else { return };
-    let nodes = spread(postgres, &[]);
+fn a_placer_that_was_suspended_takes_no_log_that_another_node_leads(engine: TestEngine) {
+    let nodes = spread(engine, &[]);
     for _ in 0..3 {
         let placer = nodes.leader();
         let of_others = || {
@@ -186,10 +191,8 @@ fn a_placer_that_was_suspended_takes_no_log_that_another_node_leads() {
     }
 }
 
-#[test]
-fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for() {
-    let Some(postgres) = postgres::shared("a suspended target") else { return };
-    let mut nodes = spread(postgres, &[]);
+fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for(engine: TestEngine) {
+    let mut nodes = spread(engine, &[]);
     let placer = nodes.leader();
     // So that it does not take the log itself.
     for log in ["more", "and-more"] {
@@ -209,10 +212,8 @@ fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for() {
     append(&mut nodes.client(placer), log, "within the time for which writes wait");
 }
 
-#[test]
-fn redirected_clients_find_the_leader_while_it_moves() {
-    let Some(postgres) = postgres::shared("redirects during moves") else { return };
-    let nodes = spread(postgres, &["--follower-writes", "redirect"]);
+fn redirected_clients_find_the_leader_while_it_moves(engine: TestEngine) {
+    let nodes = spread(engine, &["--follower-writes", "redirect"]);
     let done = StopSignal::default();
     thread::scope(|scope| {
         for writer in 0..6 {

@@ -4,11 +4,14 @@
 use crate::client::{Answer, Client};
 use crate::closed::{PASSWORD, ask, token};
 use crate::done::StopSignal;
-use crate::nodes::{Nodes, until};
-use crate::postgres;
+use crate::nodes::{Nodes, TestEngine, until};
 use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
+
+wellspring_test_support::over_each_engine! {
+    statements_are_executed_once_while_leaders_die
+}
 
 const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");
 
@@ -71,8 +74,8 @@ fn stored_lines(answer: &Answer) -> Option<u64> {
 
 /// Bulks at each node in turn while the lead moves: each client is told what the log has.
 fn bulks_are_stored_once(what: &str, path: &str, event_type: &str, line: impl Fn(usize) -> String) {
-    let Some(postgres) = postgres::shared(what) else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &["--leader-wait-ms", "10000"]);
+    let Some(engine) = TestEngine::over_postgres(what) else { return };
+    let nodes = engine.nodes(&["--leader-wait-ms", "10000"]);
     let done = StopSignal::default();
     let handed_over = thread::scope(|scope| {
         let mover = scope.spawn(|| hand_over_until(&nodes, &done));
@@ -125,8 +128,12 @@ fn bulks_of_items_are_added_once_while_the_lead_is_handed_over() {
 
 #[test]
 fn a_bulk_with_a_key_is_completed_across_handovers_and_stored_once() {
-    let Some(postgres) = postgres::shared("bulks with a key") else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &["--leader-wait-ms", "10000"]);
+    let Some(engine) = TestEngine::over_postgres(
+        "a bulk with a key is completed across handovers and stored once",
+    ) else {
+        return;
+    };
+    let nodes = engine.nodes(&["--leader-wait-ms", "10000"]);
     let done = StopSignal::default();
     thread::scope(|scope| {
         scope.spawn(|| hand_over_until(&nodes, &done));
@@ -160,10 +167,8 @@ fn create(client: &mut Client, number: &str, headers: &[(&str, &str)]) -> u16 {
     }
 }
 
-#[test]
-fn statements_are_executed_once_while_leaders_die() {
-    let Some(postgres) = postgres::shared("statements while leaders die") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "500"]);
+fn statements_are_executed_once_while_leaders_die(engine: TestEngine) {
+    let mut nodes = engine.nodes(&["--lead-timeout-ms", "500"]);
     let done = StopSignal::default();
     let addresses: Vec<_> = (0..3).map(|node| nodes.address(node)).collect();
     let answered = thread::scope(|scope| {
@@ -289,8 +294,12 @@ fn make_account(client: &mut Client, root: &str, name: &str) -> std::io::Result<
 
 #[test]
 fn keys_and_accounts_are_made_once_while_leaders_die_and_hand_over() {
-    let Some(postgres) = postgres::shared("keys while leaders die") else { return };
-    let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "500"]);
+    let Some(engine) = TestEngine::over_postgres(
+        "keys and accounts are made once while leaders die and hand over",
+    ) else {
+        return;
+    };
+    let mut nodes = engine.nodes(&["--lead-timeout-ms", "500"]);
     let first = json!({"name": "root", "password": PASSWORD, "roles": ["admin"]});
     nodes.client(0).post("/v1/accounts", &first).unwrap().expect(201);
     let root = token(&mut nodes.client(0), "root");

@@ -10,6 +10,7 @@ mod cluster_consumers;
 mod cluster_leads;
 mod cluster_outages;
 mod cluster_placement;
+mod cluster_raft;
 mod cluster_repeats;
 mod cluster_slow;
 mod cluster_trust;

@@ -1,5 +1,5 @@
-//! `wellspring cluster demo`: three nodes of this program on this machine, over a PostgreSQL of
-//! their own, for as long as the command runs.
+//! `wellspring cluster demo`: three nodes of this program on this machine, which order their logs
+//! themselves or over a PostgreSQL of their own, for as long as the command runs.
 
 mod folder;
 mod nodes;
@@ -16,6 +16,8 @@ use wellspring_host::cluster::key::ClusterKey;
 
 /// Their names.
 const NODES: [&str; 3] = ["a", "b", "c"];
+/// The journal of nodes that order their logs themselves.
+const RAFT: &str = "raft";
 /// Time between two looks at whether a node has ended.
 const LOOK: Duration = Duration::from_millis(200);
 /// Delay before an ended node is restarted: long enough to see that it is missing.
@@ -24,16 +26,19 @@ const AWAY: Duration = Duration::from_secs(15);
 /// What `wellspring cluster demo` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Needs PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql), or --journal. When \
-started as root, PostgreSQL runs as the user postgres. Everything listens on loopback only. A node \
-that ends is restarted after 15 s.
+The nodes order their logs themselves. --postgres needs PostgreSQL on this machine (Debian and \
+Ubuntu: apt-get install postgresql); when started as root, it runs as the user postgres. Everything \
+listens on loopback only. A node that ends is restarted after 15 s.
 
 Ctrl-C and SIGTERM stop and remove everything. After kill -9 of the demo itself, its nodes and its \
 PostgreSQL keep running, and its folder remains: wellspring-demo-PID-0 in TMPDIR (/tmp). `kill` the \
-three nodes and the pid in the first line of FOLDER/postgres/data/postmaster.pid, then remove the \
+three nodes, and with --postgres the pid in the first line of FOLDER/postgres/data/postmaster.pid, then remove the \
 folder.")]
 pub(super) struct DemoArgs {
-    /// Database that no other cluster uses [default: a PostgreSQL of its own]
+    /// Over a PostgreSQL of its own
+    #[arg(long, conflicts_with = "journal")]
+    postgres: bool,
+    /// Over a database that no other cluster uses
     #[arg(long, value_name = "URL")]
     journal: Option<String>,
     /// Folder to keep everything in [default: one that is removed at the end]
@@ -46,14 +51,14 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::begin()?;
     // Dropped in reverse order: the nodes, their journal, the folder.
     let folder = DemoFolder::open(args.dir.as_deref())?;
-    let postgres = match &args.journal {
-        Some(_) => None,
-        None => Some(DemoPostgres::start(&folder.path().join("postgres"), &interrupts)?),
+    let postgres = match args.postgres {
+        false => None,
+        true => Some(DemoPostgres::start(&folder.path().join("postgres"), &interrupts)?),
     };
     let url = match (&args.journal, &postgres) {
         (Some(url), _) => url.clone(),
         (None, Some(postgres)) => postgres.url(),
-        (None, None) => unreachable!("one of them is there"),
+        (None, None) => RAFT.to_owned(),
     };
     let key = folder.path().join("cluster.key");
     if !key.exists() {
@@ -64,10 +69,18 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     for name in NODES {
         nodes.push(DemoNode::start(name, folder.path(), &journal)?);
     }
+    if journal.url == RAFT {
+        nodes[0].found(&nodes, &interrupts)?;
+    }
     for node in &mut nodes {
         node.wait_ready(&interrupts)?;
     }
-    say(&introduction(&nodes, postgres.as_ref(), &folder))?;
+    let over = match (&postgres, &args.journal) {
+        (Some(postgres), _) => format!(", over a PostgreSQL on {}", postgres.address()),
+        (None, Some(_)) => ", over the journal you named".to_owned(),
+        (None, None) => ", without any other server".to_owned(),
+    };
+    say(&introduction(&nodes, &over, &folder))?;
     look_after(&mut nodes, &journal, &interrupts)?;
     eprintln!("Stopping.");
     Ok(())
@@ -106,16 +119,8 @@ fn look_after(
 }
 
 /// What to try.
-fn introduction(
-    nodes: &[DemoNode],
-    postgres: Option<&DemoPostgres>,
-    folder: &DemoFolder,
-) -> String {
-    let over = match postgres {
-        Some(postgres) => format!("a PostgreSQL on {}", postgres.address()),
-        None => "the journal you named".to_owned(),
-    };
-    let mut lines = vec![format!("Three nodes form one service, over {over}:"), String::new()];
+fn introduction(nodes: &[DemoNode], over: &str, folder: &DemoFolder) -> String {
+    let mut lines = vec![format!("Three nodes form one service{over}:"), String::new()];
     for node in nodes {
         lines.push(format!("  {}  {}  pid {}", node.name(), node.url(), node.pid()));
     }

@@ -22,7 +22,7 @@ const END_LOOKS: u32 = 200;
 /// Lines of its log that are shown of a node that does not start.
 const SHOWN_LINES: usize = 12;
 
-/// The database and the key that the nodes share.
+/// The journal and the key that the nodes share.
 pub(super) struct Journal {
     pub(super) url: String,
     pub(super) key: PathBuf,
@@ -78,6 +78,31 @@ impl DemoNode {
     /// Its URL for clients and the other nodes.
     pub(super) fn url(&self) -> String {
         url(self.port)
+    }
+
+    /// Has it found a cluster with the others, unless that was done before.
+    ///
+    /// # Errors
+    /// As [`wait_ready`](Self::wait_ready).
+    pub(super) fn found(&self, nodes: &[DemoNode], interrupts: &Interrupts) -> Result<(), Failure> {
+        let urls: Vec<String> = nodes.iter().map(DemoNode::url).collect();
+        let body = serde_json::json!({ "nodes": urls }).to_string();
+        let headers = &[("Content-Type", "application/json")];
+        let path = "/v1/cluster/init";
+        let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
+        let client = Client::new(endpoint(&self.url())?, &Trust::default());
+        let mut client = client.map_err(Failure::usage)?.with_patience(Duration::from_secs(5));
+        for _ in 0..READY_LOOKS {
+            // A node of an earlier demo says no more than that, and the others become ready.
+            let answer = client.call(&request);
+            if answer.is_ok_and(|answer| matches!(answer.head.status, 200 | 401 | 409)) {
+                return Ok(());
+            }
+            if interrupts.came_within(LOOK) {
+                return Err(Failure::new(Code::Interrupted, ""));
+            }
+        }
+        Err(self.failed("does not found a cluster within a minute"))
     }
 
     /// Waits until it accepts writes.

@@ -1,0 +1,177 @@
+//! `wellspring cluster init` and `join`: nodes that order their logs themselves become a cluster.
+
+use super::ask;
+use super::document::ClusterDocument;
+use super::status::{PATH, leading};
+use crate::answer::read;
+use crate::credentials::Credentials;
+use crate::exit::{Code, Failure, say};
+use crate::server::{Server, endpoint};
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+use wellspring_client::trust::Trust;
+use wellspring_client::{Client, Request};
+
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How long a founded cluster may take to have a leader.
+const LED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What `wellspring cluster init` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Each node was started with --journal raft and the same --cluster-key, on an empty folder. The \
+command is sent to the first URL. It may be repeated: it goes on where it stopped, and succeeds \
+if all is done.
+
+Example:
+  wellspring cluster init http://a:4000 http://b:4000 http://c:4000 --wait 60s")]
+pub(super) struct InitArgs {
+    /// URLs of all nodes: three or five, or one
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// Accept an even number of nodes, which survives no more failures than one less
+    #[arg(long)]
+    even: bool,
+    /// How long to try until all nodes answer, e.g. 60s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    wait: Duration,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    credentials: Credentials,
+}
+
+/// What `wellspring cluster join` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+The node was started with --journal raft and the --cluster-key of the cluster, on an empty folder. \
+It fetches the logs first, and votes once it has caught up.
+
+Example:
+  wellspring cluster join http://d:4000 --url http://a:4000")]
+pub(super) struct JoinArgs {
+    /// URL of the node that joins; --url is any node of the cluster
+    #[arg(value_name = "URL")]
+    node: String,
+    /// It follows and does not vote
+    #[arg(long)]
+    learner: bool,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// Seconds, or minutes with an m.
+fn time(text: &str) -> Result<Duration, &'static str> {
+    let (digits, unit) = match text.strip_suffix('m') {
+        Some(digits) => (digits, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let count = digits.parse::<u32>().map_err(|_| "give a time as 60s or 2m")?;
+    Ok(Duration::from_secs(u64::from(count) * unit))
+}
+
+#[derive(Debug, Deserialize)]
+struct Founded {
+    cluster: String,
+    nodes: Vec<String>,
+    state: String,
+    already: bool,
+    applied_index: Option<u64>,
+    last_index: Option<u64>,
+}
+
+fn post(client: &mut Client, path: &str, body: &serde_json::Value) -> Result<Founded, Failure> {
+    let body = body.to_string();
+    let headers = &[("Content-Type", "application/json")];
+    let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
+    read(&ask(client, &request)?.body)
+}
+
+pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
+    let endpoint = endpoint(&args.urls[0])?;
+    let authorization = args.credentials.authorization(&endpoint)?;
+    let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
+    let mut client = client.with_authorization(authorization);
+    let begun = Instant::now();
+    let body = serde_json::json!({ "nodes": args.urls, "even": args.even });
+    let founded = loop {
+        match post(&mut client, "/v1/cluster/init", &body) {
+            Err(failure) if failure.code == Code::Unavailable && begun.elapsed() < args.wait => {
+                std::thread::sleep(PAUSE);
+            }
+            done => break done?,
+        }
+    };
+    let led = Instant::now();
+    let leader = loop {
+        let answer = ask(&mut client, &Request::get(PATH, &[]));
+        let document = answer.and_then(|answer| ClusterDocument::read(&answer.body)).ok();
+        let leader = document.as_ref().and_then(leading).map(|node| node.node.clone());
+        if leader.is_some() || led.elapsed() > LED_WITHIN.max(args.wait) {
+            break leader;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let Founded { cluster, nodes, already, .. } = founded;
+    let nodes = nodes.join(", ");
+    let done = if already { "is founded already by" } else { "was founded by" };
+    let leads = leader.map_or("no node leads yet".to_owned(), |node| format!("{node} leads"));
+    say(&format!("Cluster {cluster} {done} {nodes}; {leads}."))
+}
+
+pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
+    let mut client = args.server.client()?;
+    let body = serde_json::json!({ "node": args.node, "learner": args.learner });
+    let mut shown = None;
+    loop {
+        let step = post(&mut client, "/v1/cluster/join", &body)?;
+        let node = step.nodes.join(", ");
+        match (&*step.state, args.learner) {
+            ("voter", _) => return say(&format!("{node} is a voter of the cluster.")),
+            ("learner", true) => return say(&format!("{node} follows the cluster.")),
+            _ => {}
+        }
+        let far = (step.applied_index, step.last_index);
+        if shown != Some(far) {
+            let [applied, last] = [far.0, far.1].map(Option::unwrap_or_default);
+            eprintln!("{node} has {applied} of {last} entries");
+        }
+        shown = Some(far);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_client::test_server::{Reply, TestServer};
+
+    #[test]
+    fn a_time_has_a_unit() {
+        for (text, seconds) in [("60s", 60), ("2m", 120), ("5", 5)] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)));
+        }
+        assert!(time("soon").is_err() && time("-1s").is_err());
+    }
+
+    #[test]
+    fn a_node_joins_step_by_step() {
+        let server = TestServer::start(|request, count| {
+            assert_eq!(request.path, "/v1/cluster/join");
+            let state = if count < 2 { "learner" } else { "voter" };
+            Reply::json(
+                200,
+                format!(
+                    r#"{{"cluster":"7","nodes":["d"],"state":"{state}","already":false,
+                        "applied_index":{count},"last_index":9}}"#
+                ),
+            )
+        });
+        let body = serde_json::json!({});
+        let states: Vec<String> = (0..3)
+            .map(|_| post(&mut server.client(), "/v1/cluster/join", &body).unwrap().state)
+            .collect();
+        assert_eq!(states.last().map(String::as_str), Some("voter"));
+    }
+}

@@ -1,0 +1,373 @@
+//! The nodes themselves as the engine: a Raft group over the streams of the host.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+use wellspring_host::cluster::config::NodeIdentity;
+use wellspring_host::cluster::group::{
+    Founding, GroupError, GroupMember, GroupStage, MemberEntry, MemberState,
+};
+use wellspring_host::cluster::streams::{
+    AddressSource, Channel, HEADER_BYTES, StreamParty, StreamSink, Streams,
+};
+use wellspring_host::cluster::{
+    ClusterKey, Engine, EngineReach, EngineStatus, Group, GroupState, LogRows, NodeName,
+};
+use wellspring_host::config::HostConfig;
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::protocol::Protocol;
+use wellspring_host::random;
+use wellspring_host::setup::SetupError;
+use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
+use wellspring_journal_raft::{
+    FoundError, LeadChoice, Links, MemberAddress, Message, RaftNode, RaftOptions,
+};
+use wellspring_log::SystemClock;
+use wellspring_log::inspect::{Holding, holding};
+use wellspring_log::shared::SharedLog;
+use wellspring_log::storage::{
+    DiskStorage, checked_lines, read_small_file, replace_file, with_check,
+};
+
+/// The founding that the node has accepted, in the folder of the WAL: JSON in a line, and a check.
+const FOUNDING: &str = "founding";
+const LARGEST_FOUNDING: usize = 64 << 10;
+/// An orderer is missed after between one and two of so many parts of a lead timeout.
+const PATIENCE_PARTS: u32 = 4;
+
+/// The engine of a node.
+struct RaftEngine {
+    identity: NodeIdentity,
+    storage: Arc<DiskStorage>,
+    streams: Arc<Streams>,
+    patience: Duration,
+    accepted: Mutex<Option<Founding>>,
+    running: OnceLock<Arc<Running>>,
+}
+
+/// A node that takes part.
+struct Running {
+    node: RaftNode,
+    identity: Identity,
+}
+
+/// The engine of a configuration. Takes part at once if the node belongs to a group.
+pub(super) fn engine(config: &HostConfig) -> Result<Arc<dyn Engine>, SetupError> {
+    let (cluster, data) = (&config.cluster, &config.process.data);
+    refuse_files(config)?;
+    let file = cluster.cluster_key.as_deref().ok_or("cluster_key is missing")?;
+    let key = Arc::new(ClusterKey::read(file)?);
+    let has_tls = config.tls.tls_cert.is_some();
+    let dir = data.join("raft");
+    let failed = |error: &dyn std::fmt::Display| format!("journal: {}: {error}", dir.display());
+    if !data.exists() {
+        wellspring_log::storage::create_folder(data).map_err(|error| failed(&error))?;
+    }
+    let storage = Arc::new(DiskStorage::create(&dir).map_err(|error| failed(&error))?);
+    let accepted = read_founding(&storage).map_err(|error| failed(&error))?;
+    let engine = RaftEngine {
+        identity: cluster.identity(&config.process, has_tls)?,
+        storage,
+        streams: Streams::start(key, cluster.cluster_cacert.clone())?,
+        patience: cluster.lead_timeout() / PATIENCE_PARTS,
+        accepted: Mutex::new(accepted),
+        running: OnceLock::new(),
+    };
+    if let Some(running) = engine.open().map_err(|error| failed(&error))? {
+        let _ = engine.running.set(running);
+    }
+    Ok(Arc::new(engine))
+}
+
+/// Refuses a folder whose logs are those of a single server, or copies of another journal.
+fn refuse_files(config: &HostConfig) -> Result<(), SetupError> {
+    let data = &config.process.data;
+    let is_member = data.join("raft").join("identity").exists();
+    let Ok(folders) = std::fs::read_dir(data.join("logs")) else { return Ok(()) };
+    for folder in folders.flatten().map(|entry| entry.path()) {
+        let what = match holding(&folder) {
+            Ok(Holding::Files) => "the log of a single server",
+            Ok(Holding::Copy(_)) if !is_member => "a copy of the log of another journal",
+            Ok(_) | Err(_) => continue,
+        };
+        return Err(format!(
+            "{} holds {what}; a node of a cluster starts with an empty data folder, and \
+             `wellspring export` and `import` transfer events",
+            folder.display()
+        )
+        .into());
+    }
+    Ok(())
+}
+
+fn read_founding(storage: &DiskStorage) -> Result<Option<Founding>, SetupError> {
+    let read = read_small_file(storage, FOUNDING, LARGEST_FOUNDING);
+    let Some(bytes) = read.map_err(|error| error.to_string())? else { return Ok(None) };
+    let line = checked_lines(&bytes).and_then(|mut lines| lines.next());
+    let founding = line.and_then(Founding::of_line);
+    founding.map(Some).ok_or_else(|| "the file founding is damaged".into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(error: impl std::fmt::Display) -> GroupError {
+    GroupError::Failed(error.to_string())
+}
+
+/// The streams, as the group sees them.
+struct StreamLinks {
+    streams: Arc<Streams>,
+    running: Arc<OnceLock<Weak<Running>>>,
+}
+
+impl Links for StreamLinks {
+    fn send(&self, to: u64, message: Message) {
+        if self.streams.address(to).is_none() {
+            // It became a member since this node started.
+            let Some(running) = self.running.get().and_then(Weak::upgrade) else { return };
+            know(&self.streams, &running.node.report().addresses);
+        }
+        let channel = if message.is_bulk() { Channel::Bulk } else { Channel::Control };
+        self.streams.send(to, channel, message.encode());
+    }
+}
+
+/// What arrives by streams, for the group.
+struct Arrivals(Weak<Running>);
+
+impl StreamSink for Arrivals {
+    fn body_bytes(&self, header: &[u8; HEADER_BYTES]) -> Option<usize> {
+        Message::body_bytes(header).ok()
+    }
+
+    fn arrived(&self, from: u64, header: &[u8; HEADER_BYTES], body: Bytes) -> bool {
+        match (Message::decode(header, body), self.0.upgrade()) {
+            (Ok(message), Some(running)) => {
+                running.node.arrived(from, message);
+                true
+            }
+            (Ok(_), None) => true,
+            (Err(_), _) => false,
+        }
+    }
+}
+
+fn know(streams: &Streams, addresses: &BTreeMap<u64, MemberAddress>) {
+    for (id, MemberAddress { name, url }) in addresses {
+        if let Ok(name) = NodeName::parse(name) {
+            streams.know(*id, &name, url, AddressSource::Members);
+        }
+    }
+}
+
+impl RaftEngine {
+    /// Takes part in the group whose node this folder is; `None`: it is nobody's.
+    fn open(&self) -> Result<Option<Arc<Running>>, GroupError> {
+        let wal = Wal::open(Arc::clone(&self.storage) as _, WalOptions::default());
+        let Some(wal) = wal.map_err(failed)? else { return Ok(None) };
+        let identity = wal.identity().clone();
+        let name = self.identity.name.as_str();
+        if identity.node != name {
+            let before = &identity.node;
+            return Err(failed(format!("the folder belongs to the node {before}, not to {name}")));
+        }
+        let is_new = wal.reader().last().index == 0;
+        let start = u64::from_le_bytes(random::bytes().map_err(failed)?);
+        let known = Arc::new(OnceLock::new());
+        let links = StreamLinks { streams: Arc::clone(&self.streams), running: Arc::clone(&known) };
+        let clock = Arc::new(SystemClock);
+        let options = RaftOptions { patience: self.patience, start, clock };
+        let node = RaftNode::start(wal, Arc::new(links), options).map_err(failed)?;
+        let running = Arc::new(Running { node, identity });
+        let _ = known.set(Arc::downgrade(&running));
+        let party = StreamParty {
+            cluster: running.identity.cluster,
+            generation: running.identity.generation,
+            id: running.identity.node_id,
+            name: self.identity.name.clone(),
+            url: self.identity.url.clone(),
+        };
+        self.streams.begin(party, Arc::new(Arrivals(Arc::downgrade(&running))));
+        let accepted = lock(&self.accepted).clone();
+        if let Some(founding) = accepted {
+            let addresses: BTreeMap<u64, MemberAddress> =
+                founding.members.iter().map(address).collect();
+            know(&self.streams, &addresses);
+            if is_new && founding.entry == MemberEntry::Founds {
+                match running.node.found_at(addresses) {
+                    // The others were faster.
+                    Ok(()) | Err(FoundError::Founded) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+        know(&self.streams, &running.node.report().addresses);
+        Ok(Some(running))
+    }
+
+    fn node(&self) -> Result<&RaftNode, GroupError> {
+        let running = self.running.get().map(|running| &running.node);
+        running.ok_or_else(|| failed("this node waits for cluster init or join"))
+    }
+}
+
+fn address(member: &GroupMember) -> (u64, MemberAddress) {
+    (member.id, MemberAddress { name: member.node.clone(), url: member.url.clone() })
+}
+
+impl Engine for RaftEngine {
+    fn shared_log(&self, log: &str, _: LogRows) -> Box<dyn SharedLog> {
+        let running = self.running.get().expect("logs are opened once the node takes part");
+        let lead = if log == SYSTEM_LOG { LeadChoice::Orderer } else { LeadChoice::Claims };
+        Box::new(running.node.connect(log, lead))
+    }
+
+    // Entries of others come by themselves.
+    fn nudge(&self) {}
+
+    fn status(&self) -> EngineStatus {
+        let state = self.state();
+        let (reachable, voters) = state.voters();
+        let lost = match (state.stage, &state.orderer) {
+            (GroupStage::Member, _) if 2 * reachable <= voters => {
+                Some(format!("{reachable} of {voters} voters reachable"))
+            }
+            (GroupStage::Member, Some(_)) => None,
+            (GroupStage::Member, None) => Some("no node orders".to_owned()),
+            _ => Some("waiting for cluster init or join".to_owned()),
+        };
+        let faults = self.streams.faults();
+        EngineStatus {
+            kind: "raft",
+            reach: lost.map_or(EngineReach::Connected, |reason| EngineReach::Lost { reason }),
+            trouble: (!faults.is_empty()).then(|| faults.join("; ")),
+            durable: match voters {
+                0 => "nothing is durable before the node belongs to a group".to_owned(),
+                1 => "an acknowledged append is on the disk of the only voter".to_owned(),
+                _ => format!(
+                    "an acknowledged append is on the disks of {} of {voters} voters",
+                    voters / 2 + 1
+                ),
+            },
+            reconnects: 0,
+            group: Some(state),
+        }
+    }
+
+    fn group(&self) -> Option<&dyn Group> {
+        Some(self)
+    }
+}
+
+impl Group for RaftEngine {
+    fn state(&self) -> GroupState {
+        let running = self.running.get();
+        let report = running.map(|running| running.node.report()).unwrap_or_default();
+        let own = running.map(|running| running.identity.node_id);
+        let accepted = lock(&self.accepted);
+        let stage = match (running, &*accepted) {
+            (Some(_), _) => GroupStage::Member,
+            (None, Some(_)) => GroupStage::Accepted,
+            (None, None) => GroupStage::Waiting,
+        };
+        let members = report.addresses.iter().map(|(&id, at)| {
+            let is_own = own == Some(id);
+            let known = if is_own { None } else { self.streams.address(id) };
+            let own_url = || if is_own { self.identity.url.clone() } else { at.url.clone() };
+            MemberState {
+                node: at.name.clone(),
+                id,
+                url: known.unwrap_or_else(own_url),
+                votes: report.voters.contains(&id),
+                reachable: is_own || self.streams.reaches(id),
+            }
+        });
+        let members: Vec<MemberState> = members.collect();
+        let orderer = members.iter().find(|member| report.orderer == Some(member.id));
+        GroupState {
+            stage,
+            cluster: accepted.as_ref().map(|founding| founding.cluster.clone()),
+            orderer: orderer.map(|member| member.node.clone()),
+            term: report.term,
+            last_index: report.last.index,
+            applied_index: report.applied,
+            frames: report.frames,
+            refused_streams: self.streams.refused(),
+            members,
+        }
+    }
+
+    fn founding(&self) -> Option<Founding> {
+        lock(&self.accepted).clone()
+    }
+
+    fn accept(&self, founding: &Founding) -> Result<(), GroupError> {
+        let mut accepted = lock(&self.accepted);
+        match &*accepted {
+            Some(before) if before.cluster != founding.cluster => {
+                return Err(GroupError::Belongs { cluster: before.cluster.clone() });
+            }
+            Some(before) if before == founding => return Ok(()),
+            Some(_) | None => {}
+        }
+        let own = self.identity.name.as_str();
+        if !founding.members.iter().any(|member| member.node == own) {
+            return Err(failed(format!("the founding does not name the node {own}")));
+        }
+        let line = founding.to_line()?;
+        let text = with_check(format!("{line}\n"));
+        replace_file(&*self.storage, FOUNDING, text.as_bytes()).map_err(failed)?;
+        *accepted = Some(founding.clone());
+        for member in &founding.members {
+            if let Ok(name) = NodeName::parse(&member.node) {
+                self.streams.know(member.id, &name, &member.url, AddressSource::Node);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<(), GroupError> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = lock(&ONE_AT_A_TIME);
+        if self.running.get().is_some() {
+            return Ok(());
+        }
+        let founding = self.founding().ok_or_else(|| failed("no founding was accepted"))?;
+        let name = self.identity.name.as_str();
+        let own = founding.members.iter().find(|member| member.node == name);
+        let identity = Identity {
+            cluster: founding.cluster.parse().map_err(failed)?,
+            generation: founding.generation,
+            node: name.to_owned(),
+            node_id: own.ok_or_else(|| failed("it is not a member"))?.id,
+        };
+        match Wal::create(Arc::clone(&self.storage) as _, &identity) {
+            Ok(()) | Err(wellspring_journal_raft::wal::WalFault::HasIdentity) => {}
+            Err(fault) => return Err(failed(fault)),
+        }
+        let running = self.open()?.ok_or_else(|| failed("its identity is missing"))?;
+        let _ = self.running.set(running);
+        tracing::info!(cluster = founding.cluster, node = name, "takes part in the cluster");
+        Ok(())
+    }
+
+    fn add(&self, member: &GroupMember) -> Result<(), GroupError> {
+        let (id, at) = address(member);
+        self.node()?.add_learner_at(id, at).wait().map_err(failed)
+    }
+
+    fn promote(&self, id: u64) -> Result<(), GroupError> {
+        let node = self.node()?;
+        let mut voters = node.report().voters;
+        voters.insert(id);
+        let voters: Vec<u64> = voters.into_iter().collect();
+        node.change_voters(&voters).wait().map_err(failed)
+    }
+
+    fn protocol(&self) -> Arc<dyn Protocol> {
+        self.streams.protocol()
+    }
+}
