@@ -162,7 +162,7 @@ mod tests {
             let state = if count < 2 { "learner" } else { "voter" };
             Reply::json(
                 200,
-                format!(
+                &format!(
                     r#"{{"cluster":"7","nodes":["d"],"state":"{state}","already":false,
                         "applied_index":{count},"last_index":9}}"#
                 ),

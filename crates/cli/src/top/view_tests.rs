@@ -256,6 +256,7 @@ fn a_node_of_several_shows_all_of_them_and_its_roles() {
             trouble: Some("refused".to_owned()),
             durable: "one server".to_owned(),
             reconnects: 0,
+            group: None,
         }),
         leader: None,
         nodes: vec![node("a", Some("leading")), node("b", None)],

@@ -93,6 +93,8 @@ pub struct GroupState {
     pub cluster: Option<String>,
     /// The name of the node that orders.
     pub orderer: Option<String>,
+    /// Whether this node does.
+    pub orders: bool,
     /// The term.
     pub term: u64,
     /// Index of the last entry that is durable here.

@@ -1,7 +1,7 @@
 //! Figures of copies of shared logs: this node's role, and entries of others.
 
 use super::logs::LogFigures;
-use crate::cluster::{EngineReach, EngineStatus};
+use crate::cluster::{EngineReach, EngineStatus, GroupState};
 use crate::node::Node;
 use crate::stats::family::{Family, Kind};
 use wellspring_log::{Role, SharedStats};
@@ -130,8 +130,8 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
 }
 
 /// Figures of the engine that orders the logs.
-pub(super) fn engine_families(engine: &EngineStatus) -> [Family; 2] {
-    [
+pub(super) fn engine_families(engine: &EngineStatus) -> Vec<Family> {
+    let mut families = vec![
         Family::gauge(
             "wellspring_shared_engine_connected",
             "1 while this node can reach the journal.",
@@ -142,7 +142,52 @@ pub(super) fn engine_families(engine: &EngineStatus) -> [Family; 2] {
             "Reconnections to the journal.",
             engine.reconnects,
         ),
+    ];
+    families.extend(engine.group.iter().flat_map(group_families));
+    families
+}
+
+/// Figures of the group of nodes that orders the logs.
+fn group_families(group: &GroupState) -> [Family; 8] {
+    use Kind::{Counter, Gauge};
+    let (reachable, voters) = group.voters();
+    let orders = group.orders;
+    [
+        (Gauge, "wellspring_raft_is_orderer", "1 while this node orders.", orders.into()),
+        (Gauge, "wellspring_raft_term", "The term of the group.", group.term),
+        (Gauge, "wellspring_raft_voters", "Voters of the group.", voters as u64),
+        (
+            Gauge,
+            "wellspring_raft_reachable_voters",
+            "Voters that this node reaches, itself included.",
+            reachable as u64,
+        ),
+        (
+            Gauge,
+            "wellspring_raft_last_index",
+            "Index of the last entry that is durable on this node.",
+            group.last_index,
+        ),
+        (
+            Gauge,
+            "wellspring_raft_applied_index",
+            "Index of the last entry that this node has applied.",
+            group.applied_index,
+        ),
+        (
+            Counter,
+            "wellspring_raft_frames_total",
+            "Entries of the group that this node has proposed.",
+            group.frames,
+        ),
+        (
+            Counter,
+            "wellspring_raft_refused_streams_total",
+            "Streams between this node and others that one of the two has refused.",
+            group.refused_streams,
+        ),
     ]
+    .map(|(kind, name, help, value)| Family::new(kind, name, help).with(Vec::new(), value))
 }
 
 #[cfg(test)]

@@ -290,6 +290,7 @@ impl Group for RaftEngine {
         GroupState {
             stage,
             cluster: accepted.as_ref().map(|founding| founding.cluster.clone()),
+            orders: own.is_some() && report.orderer == own,
             orderer: orderer.map(|member| member.node.clone()),
             term: report.term,
             last_index: report.last.index,

@@ -1,5 +1,5 @@
 //! `wellspring cluster` and `wellspring journal` as people use them: with a single server, and with
-//! the three nodes of the demo over a real PostgreSQL.
+//! the three nodes of the demo, by themselves and over a real PostgreSQL.
 
 use crate::bolt_client::{BEGIN, BoltClient, COMMIT, Packed, ROUTE};
 use crate::client::Client;
@@ -55,8 +55,8 @@ struct Demo {
 
 impl Demo {
     /// `None` if PostgreSQL is neither installed nor required.
-    fn start() -> Option<Demo> {
-        let mut child = program(&["cluster", "demo", "--postgres"])
+    fn start(flags: &[&str]) -> Option<Demo> {
+        let mut child = program(&[&["cluster", "demo"], flags].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -160,17 +160,58 @@ fn drivers_find_the_leader_and_read_everywhere(demo: &Demo) {
     client.run("MATCH (n:Known) DELETE n", json!({})).unwrap();
 }
 
-#[test]
-fn three_nodes_are_one_service_and_nothing_is_left_behind() {
-    let Some(demo) = Demo::start() else { return };
+/// Waits until each node knows all of them.
+fn all_known(demo: &Demo) {
     assert_eq!(demo.nodes.len(), 3);
-    let cluster = |node: usize| demo.client(node).get("/v1/cluster").unwrap().expect(200);
     until("all are known to all", || {
         (0..3).all(|node| {
-            let nodes = cluster(node)["nodes"].as_array().unwrap().clone();
+            let nodes = cluster_of(demo, node)["nodes"].as_array().unwrap().clone();
             nodes.len() == 3 && nodes.iter().all(|node| node["reachable"] == true)
         })
     });
+}
+
+fn cluster_of(demo: &Demo, node: usize) -> serde_json::Value {
+    demo.client(node).get("/v1/cluster").unwrap().expect(200)
+}
+
+#[test]
+fn the_demo_needs_no_other_server_and_leaves_nothing_behind() {
+    let demo = Demo::start(&[]).expect("it needs nothing else");
+    all_known(&demo);
+    let append = |node: usize, data: u64| {
+        let one = json!({"events": [{"type": "T", "data": data}]});
+        let told = demo.client(node).post("/v1/append", &one).unwrap().expect(200);
+        assert_eq!(told["last"], data);
+        let path = "/v1/events?consistency=linearizable";
+        let other = demo.client((node + 1) % 3).get(path).unwrap().expect(200);
+        assert_eq!(other["head"], data);
+    };
+    (0..3).for_each(|node| append(node, node as u64 + 1));
+    let status = run(&["cluster", "status", "--url", &demo.url(1)]).done();
+    assert!(status.contains("journal raft: connected"), "{status}");
+    assert!(status.contains("3 of 3 voters reachable"), "{status}");
+    let orderer = cluster_of(&demo, 0)["leader"]["node"].as_str().unwrap().to_owned();
+    let killed = ["a", "b", "c"].iter().position(|name| **name == *orderer).unwrap();
+    assert!(Command::new("kill").args(["-9", &demo.nodes[killed].1]).status().unwrap().success());
+    let left = (killed + 1) % 3;
+    let one = json!({"events": [{"type": "T", "data": 4}]});
+    let told = demo.client(left).post("/v1/append", &one).unwrap().expect(200);
+    assert_eq!(told["last"], 4);
+    until("it has come back and has what it missed", || {
+        let path = "/v1/head?consistency=linearizable";
+        let at = demo.nodes[killed].0;
+        let back = Client::connect(at).and_then(|mut client| client.get(path));
+        back.is_ok_and(|answer| answer.status == 200 && answer.json()["head"] == 4)
+    });
+    demo.end();
+}
+
+#[test]
+fn three_nodes_are_one_service_and_nothing_is_left_behind() {
+    let Some(demo) = Demo::start(&["--postgres"]) else { return };
+    all_known(&demo);
+    let cluster = |node: usize| cluster_of(&demo, node);
     drivers_find_the_leader_and_read_everywhere(&demo);
     let mut appended = 2;
     let mut append_everywhere = || {

@@ -220,15 +220,15 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// What an acceptor learns.
-pub(super) struct Accepted {
+pub(super) struct Acceptance {
     /// The dialer, if it has said who it is; only with `outcome` it has proven that.
     pub(super) party: Option<StreamParty>,
     pub(super) outcome: Result<Channel, StreamFault>,
 }
 
-impl From<StreamFault> for Accepted {
-    fn from(fault: StreamFault) -> Accepted {
-        Accepted { party: None, outcome: Err(fault) }
+impl From<StreamFault> for Acceptance {
+    fn from(fault: StreamFault) -> Acceptance {
+        Acceptance { party: None, outcome: Err(fault) }
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     key: &hmac::Key,
     own: Option<&StreamParty>,
     stream: &mut ReadAhead<S>,
-) -> Accepted {
+) -> Acceptance {
     let read = async {
         let prefix = stream.take(PREFIX_BYTES).await?;
         let mut rest = prefix.slice(MAGIC.len()..);
@@ -274,7 +274,7 @@ pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         if meant == own.id { Ok(channel) } else { Err(StreamFault::Id) }
     };
     let outcome = proven.await;
-    Accepted { party: Some(party), outcome }
+    Acceptance { party: Some(party), outcome }
 }
 
 #[cfg(test)]
