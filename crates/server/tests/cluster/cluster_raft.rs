@@ -129,8 +129,11 @@ fn a_node_with_another_key_is_refused_by_name() {
         let trouble = told["engine"]["trouble"].as_str().unwrap_or_default().to_owned();
         trouble.contains("d: it has another cluster key")
     });
-    let status = run(&["cluster", "status", "--url", &a.url()]).done();
-    assert!(status.contains("2 of 3 voters reachable"), "{status}");
+    // If it has ordered, another node does by now.
+    until("two go on", || {
+        let status = run(&["cluster", "status", "--url", &a.url()]);
+        status.code == Some(0) && status.out.contains("2 of 3 voters reachable")
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::hello::{self, StreamFault};
 use super::queue::StreamQueue;
-use super::{Channel, PROOF_PATIENCE, Peer, Shared, lock};
+use super::{Channel, Direction, PROOF_PATIENCE, Peer, Shared, lock};
 use bytes::{Buf as _, Bytes};
 use rustix::net::sockopt;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub(super) async fn keep_dialing(shared: Arc<Shared>, peer: Arc<Peer>, channel: 
         match connect(&shared, &peer, channel).await {
             Ok(stream) => {
                 pause = FIRST_PAUSE;
-                shared.succeeded(peer.name.as_str());
+                shared.succeeded(Direction::Out, peer.name.as_str());
                 queue.set_open(true);
                 let ended = carry(stream, queue).await;
                 queue.set_open(false);
@@ -39,7 +39,7 @@ pub(super) async fn keep_dialing(shared: Arc<Shared>, peer: Arc<Peer>, channel: 
             }
             Err(fault) => {
                 let url = lock(&peer.url).clone();
-                shared.failed(peer.name.as_str(), &fault);
+                shared.failed(Direction::Out, peer.name.as_str(), &fault);
                 tracing::debug!(node = %peer.name, url, %fault, "a stream is tried again");
             }
         }

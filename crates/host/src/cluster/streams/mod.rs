@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 use wellspring_client::trust::Trust;
 use wellspring_log::shared::entry::ClusterId;
 
@@ -38,6 +39,9 @@ use wellspring_log::shared::entry::ClusterId;
 pub const HEADER_BYTES: usize = 32;
 /// Most bytes that wait for a node, of each channel.
 const QUEUED_BYTES: [usize; 2] = [4 << 20, 64 << 20];
+/// How long a fault is told that does not come again, and how many are.
+const REMEMBERED: Duration = Duration::from_secs(30);
+const MOST_FAULTS: usize = 32;
 /// How long the proofs may take.
 const PROOF_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -101,13 +105,20 @@ struct Peer {
     queues: [StreamQueue; 2],
 }
 
+/// Which of two nodes dials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    Out,
+    In,
+}
+
 struct Shared {
     key: Arc<ClusterKey>,
     trust: Trust,
     own: OnceLock<(StreamParty, Arc<dyn StreamSink>)>,
     peers: Mutex<HashMap<u64, Arc<Peer>>>,
-    /// What is wrong with the stream to or from a node, by its name.
-    faults: Mutex<BTreeMap<String, String>>,
+    /// What was wrong with a stream to or from a node, and when, by its name.
+    faults: Mutex<BTreeMap<(Direction, String), (String, Instant)>>,
     refused: AtomicU64,
 }
 
@@ -180,7 +191,9 @@ impl Streams {
 
     /// What is wrong with the streams to other nodes, a sentence for each.
     pub fn faults(&self) -> Vec<String> {
-        lock(&self.shared.faults).iter().map(|(node, why)| format!("{node}: {why}")).collect()
+        let faults = lock(&self.shared.faults);
+        let recent = faults.iter().filter(|(_, (_, at))| at.elapsed() < REMEMBERED);
+        recent.map(|((_, node), (why, _))| format!("{node}: {why}")).collect()
     }
 
     /// Streams that this node has refused, or that others have refused it.
@@ -229,14 +242,23 @@ fn know(
 
 impl Shared {
     /// Remembers what is wrong with a node's streams, and logs what is new.
-    fn failed(&self, node: &str, fault: &StreamFault) {
+    fn failed(&self, direction: Direction, node: &str, fault: &StreamFault) {
         if fault.is_refusal() {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         let why = fault.to_string();
-        let before = lock(&self.faults).insert(node.to_owned(), why.clone());
-        if before.as_ref() == Some(&why) {
-            return;
+        {
+            let mut faults = lock(&self.faults);
+            faults.retain(|_, (_, at)| at.elapsed() < REMEMBERED);
+            let key = (direction, node.to_owned());
+            // Names of strangers are theirs to choose.
+            if faults.len() >= MOST_FAULTS && !faults.contains_key(&key) {
+                return;
+            }
+            let before = faults.insert(key, (why.clone(), Instant::now()));
+            if before.is_some_and(|(before, _)| before == why) {
+                return;
+            }
         }
         if fault.is_refusal() {
             tracing::warn!(node, why, "no stream with a node");
@@ -245,8 +267,8 @@ impl Shared {
         }
     }
 
-    fn succeeded(&self, node: &str) {
-        lock(&self.faults).remove(node);
+    fn succeeded(&self, direction: Direction, node: &str) {
+        lock(&self.faults).remove(&(direction, node.to_owned()));
     }
 }
 
@@ -275,17 +297,18 @@ impl Protocol for StreamProtocol {
                 (Err(StreamFault::Io(_) | StreamFault::NoGroup), ..) => return,
                 (Err(fault), party, _) => {
                     let name = party.map_or_else(at, |party| format!("{}", party.name));
-                    shared.failed(&name, &fault);
+                    shared.failed(Direction::In, &name, &fault);
                     return;
                 }
                 (Ok(_), ..) => return,
             };
             let address = (party.id, &party.name, &*party.url);
+            shared.succeeded(Direction::In, party.name.as_str());
             know(&shared, &runtime, address, AddressSource::Node);
             if let Err(fault) = receive(&mut stream, &party, &**sink).await {
                 tracing::debug!(node = %party.name, %fault, "a stream from a node has ended");
                 if fault.is_refusal() {
-                    shared.failed(party.name.as_str(), &fault);
+                    shared.failed(Direction::In, party.name.as_str(), &fault);
                 }
             }
         })
