@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
     /// A single node on files, without anything that needs several nodes: for trying the test
     /// itself.
     pub(crate) files: bool,
+    /// The nodes order their logs themselves, without PostgreSQL.
+    pub(crate) raft: bool,
     /// A synchronous standby; required by the faults `cancel-wait` and `promote`.
     pub(crate) standby: bool,
     pub(crate) lead_timeout: Duration,
@@ -38,13 +40,14 @@ pub(crate) struct Arguments {
 
 const USAGE: &str = "\
 usage: tests/cluster/run [--minutes N | --seconds N] [--seed S] [--plant NAME] [--faults NAME,…] [--nodes N] [--logs N]
-    [--files] [--standby] [--lead-timeout-ms N] [--patience N] [--pace-ms N] [--out FOLDER]
+    [--journal raft|postgres] [--files] [--standby] [--lead-timeout-ms N] [--patience N] [--pace-ms N] [--out FOLDER]
 
   --minutes, --seconds  how long (1 minute)
   --seed                which faults, when, and what clients ask for (drawn)
   --plant               a bug in the trial that has to be found: the exit status is 0 if it is
   --faults              only these, each as often as it is named
   --logs                that registers and appends use (3): a leader is that of a drawn one
+  --journal             over PostgreSQL, or raft: the nodes by themselves (postgres)
   --files               a single node on files, to try the trial itself
   --standby             PostgreSQL commits with a synchronous standby; adds the faults cancel-wait and promote
   --lead-timeout-ms     of the nodes (2000)
@@ -63,6 +66,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, Str
         nodes: 3,
         logs: 3,
         files: false,
+        raft: false,
         standby: false,
         lead_timeout: Duration::from_millis(2000),
         patience: 2,
@@ -86,6 +90,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, Str
         let value = words.next().ok_or_else(|| format!("{word} needs a value\n{}", help()))?;
         let number = || value.parse().map_err(|_| format!("{word}: {value} is no number"));
         match word.as_str() {
+            "--journal" => read.raft = is_raft(&value)?,
             "--minutes" => read.length = Duration::from_secs(60 * number()?),
             "--seconds" => read.length = Duration::from_secs(number()?),
             "--seed" => read.seed = number()?,
@@ -103,12 +108,20 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, Str
         }
     }
     if read.faults.is_empty() {
-        read.faults = Fault::usual(read.files, read.standby);
+        read.faults = Fault::usual(read.files, read.raft, read.standby);
     }
     if let Some(needy) = read.faults.iter().find(|fault| fault.needs_standby() && !read.standby) {
         return Err(format!("--faults {}: needs --standby", needy.name()));
     }
     Ok(read)
+}
+
+fn is_raft(journal: &str) -> Result<bool, String> {
+    match journal {
+        "raft" => Ok(true),
+        "postgres" => Ok(false),
+        _ => Err(format!("--journal: {journal} is neither raft nor postgres")),
+    }
 }
 
 fn help() -> String {

@@ -1,4 +1,4 @@
-//! All nodes and their PostgreSQL.
+//! All nodes and their PostgreSQL, if they have one.
 
 use crate::arguments::Arguments;
 use crate::dice::Dice;
@@ -23,7 +23,7 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     /// The logs, of which `main` is the first.
     pub(crate) logs: Vec<String>,
-    /// The primary; `None` with files.
+    /// The primary; `None` with files, and by themselves.
     primary: Option<Mutex<Postgres>>,
     standby: Mutex<Option<Postgres>>,
 }
@@ -51,8 +51,10 @@ impl Cluster {
     /// Starts PostgreSQL and all nodes, and waits until they serve.
     pub(crate) fn start(arguments: &Arguments) -> io::Result<Cluster> {
         let folder = &arguments.folder;
-        let primary =
-            if arguments.files { None } else { Some(Postgres::up(folder.join("postgres"))?) };
+        let primary = match arguments.files || arguments.raft {
+            true => None,
+            false => Some(Postgres::up(folder.join("postgres"))?),
+        };
         let standby = match &primary {
             Some(primary) if arguments.standby => Some(primary.standby(folder.join("standby"))?),
             _ => None,
@@ -76,6 +78,12 @@ impl Cluster {
         };
         for node in &cluster.nodes {
             node.start()?;
+        }
+        if arguments.raft {
+            let urls: Vec<_> =
+                cluster.nodes.iter().map(|node| format!("http://{}", node.address)).collect();
+            let nodes = json!({ "nodes": urls });
+            until(|| cluster.is_done(Request::post("/v1/cluster/init", &nodes)));
         }
         let is_ready = |node: &Node| {
             let answer = cluster.look(node, "/health/ready?for=writes");
@@ -223,8 +231,12 @@ fn new_node(
     let mut node = Node::new(&name, address, &arguments.folder, link, arguments.program.clone());
     let mut words = vec!["serve".to_owned(), "--data".into(), node.data.display().to_string()];
     words.extend(["--listen".into(), address.to_string()]);
-    if let Some(link) = &node.link {
-        let journal = format!("postgres://postgres@{}/postgres", link.address);
+    let over = |link: &Proxy| format!("postgres://postgres@{}/postgres", link.address);
+    let journal = match arguments.raft {
+        true => Some("raft".to_owned()),
+        false => node.link.as_ref().map(over),
+    };
+    if let Some(journal) = journal {
         let timeout = arguments.lead_timeout.as_millis().to_string();
         words.extend(["--journal".into(), journal, "--node".into(), name]);
         words.extend(["--advertise".into(), format!("http://{address}")]);

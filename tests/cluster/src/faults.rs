@@ -88,17 +88,25 @@ impl Fault {
         }
     }
 
+    /// Whether nodes that order their logs themselves know it: it neither concerns PostgreSQL, nor
+    /// moves ordering, nor takes from a node what it has promised to the others.
+    fn is_of_nodes(self) -> bool {
+        use Fault::{KillAll, KillFollower, KillLeader, PauseFollower, PauseLeader, Pin, Restart};
+        let known = [KillLeader, KillFollower, KillAll, PauseLeader, PauseFollower, Pin, Restart];
+        known.contains(&self)
+    }
+
     pub(crate) fn needs_standby(self) -> bool {
         matches!(self, Fault::CancelWait | Fault::Promote)
     }
 
     /// The default faults: leaders die often.
-    pub(crate) fn usual(files: bool, standby: bool) -> Vec<Fault> {
+    pub(crate) fn usual(files: bool, raft: bool, standby: bool) -> Vec<Fault> {
         if files {
             return vec![Fault::KillLeader, Fault::PauseLeader, Fault::Restart];
         }
         let mut usual = vec![Fault::KillLeader; 4];
-        let all = Fault::ALL.into_iter();
+        let all = Fault::ALL.into_iter().filter(|fault| !raft || fault.is_of_nodes());
         usual.extend(all.filter(|fault| standby || !fault.needs_standby()));
         usual
     }

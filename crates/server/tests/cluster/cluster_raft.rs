@@ -4,6 +4,7 @@ use crate::following::{flags_of, new_key};
 use crate::nodes::{NAMES, Nodes, RAFT, append_somewhere, event, position_of, until};
 use crate::program::{ProgramOutput, run};
 use crate::server::Server;
+use crate::tls_certificates::{Ground, config, over_tls, text};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -134,6 +135,28 @@ fn a_node_with_another_key_is_refused_by_name() {
         let status = run(&["cluster", "status", "--url", &a.url()]);
         status.code == Some(0) && status.out.contains("2 of 3 voters reachable")
     });
+}
+
+#[test]
+fn nodes_speak_to_each_other_by_tls() {
+    let ground = Ground::new();
+    let waiting = Waiting::new();
+    let trusted = ["--cluster-cacert", text(&ground.authority.file)];
+    let flags = [&ground.pair.flags()[..], &trusted].concat();
+    let nodes = NAMES.map(|name| waiting.node_with(name, &waiting.key, &flags));
+    let urls: Vec<String> = nodes.iter().map(|node| format!("https://{}", node.address)).collect();
+    let words = ["cluster", "init", "--cacert", text(&ground.authority.file)];
+    let urls = urls.iter().map(String::as_str);
+    let founded = run(&words.into_iter().chain(urls).collect::<Vec<_>>()).done();
+    assert!(founded.contains("was founded by a, b, c"), "{founded}");
+    let nodes = nodes.map(Server::ready);
+    let client =
+        |node: usize| over_tls(nodes[node].address, config(&ground.authority, None)).unwrap();
+    assert_eq!(position_of(&client(1).post("/v1/append", &event("by b")).unwrap()), 1);
+    for node in 0..3 {
+        let path = "/v1/head?consistency=linearizable&wait_ms=30000";
+        assert_eq!(client(node).get(path).unwrap().expect(200)["head"], 1);
+    }
 }
 
 #[test]
