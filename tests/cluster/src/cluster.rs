@@ -51,10 +51,9 @@ impl Cluster {
     /// Starts PostgreSQL and all nodes, and waits until they serve.
     pub(crate) fn start(arguments: &Arguments) -> io::Result<Cluster> {
         let folder = &arguments.folder;
-        let primary = match arguments.files || arguments.raft {
-            true => None,
-            false => Some(Postgres::up(folder.join("postgres"))?),
-        };
+        let has_postgres = !arguments.files && !arguments.raft;
+        let start = || Postgres::up(folder.join("postgres"));
+        let primary = has_postgres.then(start).transpose()?;
         let standby = match &primary {
             Some(primary) if arguments.standby => Some(primary.standby(folder.join("standby"))?),
             _ => None,
@@ -232,10 +231,8 @@ fn new_node(
     let mut words = vec!["serve".to_owned(), "--data".into(), node.data.display().to_string()];
     words.extend(["--listen".into(), address.to_string()]);
     let over = |link: &Proxy| format!("postgres://postgres@{}/postgres", link.address);
-    let journal = match arguments.raft {
-        true => Some("raft".to_owned()),
-        false => node.link.as_ref().map(over),
-    };
+    let raft = arguments.raft.then(|| "raft".to_owned());
+    let journal = raft.or_else(|| node.link.as_ref().map(over));
     if let Some(journal) = journal {
         let timeout = arguments.lead_timeout.as_millis().to_string();
         words.extend(["--journal".into(), journal, "--node".into(), name]);

@@ -97,6 +97,9 @@ pub(crate) struct NodeDocument {
     /// Head of its log `system`.
     #[serde(default)]
     pub(crate) position: Option<u64>,
+    /// The last entry of the group that it has applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) applied_index: Option<u64>,
 }
 
 /// A log on the node that was asked.

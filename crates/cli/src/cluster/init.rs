@@ -8,9 +8,10 @@ use crate::credentials::Credentials;
 use crate::exit::{Code, Failure, say};
 use crate::server::{Server, endpoint};
 use serde::Deserialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_client::trust::Trust;
 use wellspring_client::{Client, Request};
+use wellspring_log::{Clock as _, SystemClock};
 
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -93,22 +94,23 @@ pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
     let authorization = args.credentials.authorization(&endpoint)?;
     let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
     let mut client = client.with_authorization(authorization);
-    let begun = Instant::now();
+    let (clock, begun_us) = (SystemClock, SystemClock.monotonic_us());
+    let elapsed = |since_us| Duration::from_micros(clock.monotonic_us() - since_us);
     let body = serde_json::json!({ "nodes": args.urls, "even": args.even });
     let founded = loop {
         match post(&mut client, "/v1/cluster/init", &body) {
-            Err(failure) if failure.code == Code::Unavailable && begun.elapsed() < args.wait => {
+            Err(failure) if failure.code == Code::Unavailable && elapsed(begun_us) < args.wait => {
                 std::thread::sleep(PAUSE);
             }
             done => break done?,
         }
     };
-    let led = Instant::now();
+    let founded_us = clock.monotonic_us();
     let leader = loop {
         let answer = ask(&mut client, &Request::get(PATH, &[]));
         let document = answer.and_then(|answer| ClusterDocument::read(&answer.body)).ok();
         let leader = document.as_ref().and_then(leading).map(|node| node.node.clone());
-        if leader.is_some() || led.elapsed() > LED_WITHIN.max(args.wait) {
+        if leader.is_some() || elapsed(founded_us) > LED_WITHIN.max(args.wait) {
             break leader;
         }
         std::thread::sleep(PAUSE);

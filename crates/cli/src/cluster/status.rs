@@ -78,21 +78,22 @@ fn lines(document: &ClusterDocument) -> Vec<String> {
     }
     lines.push(String::new());
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let has_group = group_of(document).is_some();
     let nodes = document.nodes.iter().map(|node| {
         let role = match (&node.role, node.reachable) {
             (Some(role), true) => role.clone(),
             (_, true) => "-".to_owned(),
             (_, false) => "not reachable".to_owned(),
         };
-        vec![
-            node.node.clone(),
-            role,
-            or_dash(node.position.map(|position| position.to_string())),
-            or_dash(node.version.clone()),
-            node.url.clone(),
-        ]
+        let number = |number: Option<u64>| or_dash(number.map(|number| number.to_string()));
+        let mut row = vec![node.node.clone(), role, number(node.position)];
+        row.extend(has_group.then(|| number(node.applied_index)));
+        row.extend([or_dash(node.version.clone()), node.url.clone()]);
+        row
     });
-    lines.extend(table(&["NODE", "ROLE", "SYSTEM HEAD", "VERSION", "URL"], nodes));
+    let entry = if has_group { &["ENTRY"][..] } else { &[] };
+    let heads = [&["NODE", "ROLE", "SYSTEM HEAD"], entry, &["VERSION", "URL"]].concat();
+    lines.extend(table(&heads, nodes));
     let errors = document.nodes.iter().filter_map(|node| Some((&node.node, node.error.as_ref()?)));
     lines.extend(errors.map(|(node, error)| format!("{node}: {error}")));
     lines.push(String::new());

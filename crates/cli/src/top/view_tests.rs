@@ -238,6 +238,7 @@ fn a_node_of_several_shows_all_of_them_and_its_roles() {
         node: node.to_owned(),
         url: format!("http://{node}:1"),
         version: role.map(|_| "0.1.0".to_owned()),
+        applied_index: None,
         reachable: role.is_some(),
         error: None,
         role: role.map(str::to_owned),

@@ -36,6 +36,9 @@ pub(super) struct NodeLine {
     pub(super) role: Option<String>,
     /// Head of its log `system`.
     pub(super) position: Option<u64>,
+    /// The last entry of the group that it has applied, if the nodes are one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied_index: Option<u64>,
 }
 
 impl NodeLine {
@@ -49,13 +52,15 @@ impl NodeLine {
             error: None,
             role: Some(status.role),
             position: Some(status.position),
+            applied_index: status.engine.and_then(|engine| Some(engine.group?.applied_index)),
         }
     }
 
     /// A node that has not.
     pub(super) fn unreachable(node: String, url: String, error: String) -> NodeLine {
-        let (version, role, position) = (None, None, None);
-        NodeLine { node, url, version, reachable: false, error: Some(error), role, position }
+        let (version, role, position, error) = (None, None, None, Some(error));
+        let (reachable, applied_index) = (false, None);
+        NodeLine { node, url, version, reachable, error, role, position, applied_index }
     }
 }
 

@@ -284,9 +284,9 @@ impl Cluster {
         let is_due = before.as_ref().is_none_or(|member| !member.votes && !learner && is_near);
         let is_member = before.is_some();
         if is_due {
-            let changed = tokio::task::spawn_blocking(move || match is_member {
-                false => cluster.engine.group().map(|group| group.add(&own)),
-                true => cluster.engine.group().map(|group| group.promote(own.id)),
+            let changed = tokio::task::spawn_blocking(move || {
+                let group = cluster.engine.group()?;
+                Some(if is_member { group.promote(own.id) } else { group.add(&own) })
             });
             let failed = |error: GroupError| problem::NOT_LEADING.because(error.to_string());
             let changed = changed.await.map_err(|e| problem::INTERNAL.because(e.to_string()))?;

@@ -136,6 +136,9 @@ fn why(group: &dyn Group) -> String {
             "a founding was accepted and has not begun: repeat wellspring cluster init".to_owned()
         }
         (GroupStage::Member, (_, 0)) => "waiting for the group that this node joins".to_owned(),
+        (GroupStage::Member, (reachable, all)) if 2 * reachable > all => {
+            format!("waiting for a node that orders, with {reachable} of {all} voters")
+        }
         (GroupStage::Member, (reachable, all)) => format!("{reachable} of {all} voters reachable"),
     }
 }

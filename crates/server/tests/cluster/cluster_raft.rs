@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::{Duration, Instant};
 use wellspring_patience::free_port;
 
 /// Nodes that wait for a cluster, with a key of their own.
@@ -135,6 +136,26 @@ fn a_node_with_another_key_is_refused_by_name() {
         let status = run(&["cluster", "status", "--url", &a.url()]);
         status.code == Some(0) && status.out.contains("2 of 3 voters reachable")
     });
+}
+
+#[test]
+fn a_node_that_stops_while_it_orders_is_answered_until_all_is_stored() {
+    let mut nodes = Nodes::start(RAFT.to_owned(), &[]);
+    let mut taken = 0;
+    for _ in 0..3 {
+        let orderer = nodes.leader();
+        let mut client = nodes.client(orderer);
+        for _ in 0..200 {
+            let answer = client.post("/e?type=Taken", &json!({"n": taken})).unwrap();
+            taken += u64::from(answer.status == 202);
+        }
+        let begun = Instant::now();
+        nodes.stop(orderer);
+        assert!(begun.elapsed() < Duration::from_secs(8), "after {:?}", begun.elapsed());
+        nodes.start_again(orderer);
+    }
+    let path = "/v1/head?consistency=linearizable&wait_ms=30000";
+    assert_eq!(nodes.client(0).get(path).unwrap().expect(200)["head"], taken);
 }
 
 #[test]

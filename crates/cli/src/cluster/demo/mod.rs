@@ -51,10 +51,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::begin()?;
     // Dropped in reverse order: the nodes, their journal, the folder.
     let folder = DemoFolder::open(args.dir.as_deref())?;
-    let postgres = match args.postgres {
-        false => None,
-        true => Some(DemoPostgres::start(&folder.path().join("postgres"), &interrupts)?),
-    };
+    let start = || DemoPostgres::start(&folder.path().join("postgres"), &interrupts);
+    let postgres = args.postgres.then(start).transpose()?;
     let url = match (&args.journal, &postgres) {
         (Some(url), _) => url.clone(),
         (None, Some(postgres)) => postgres.url(),

@@ -1,15 +1,14 @@
 //! The streams that a node dials: connected again with growing pauses, for as long as it runs.
 
+use super::exchange::exchange;
+use super::hello::ReadAhead;
 use super::hello::{self, StreamFault};
-use super::queue::StreamQueue;
-use super::{Channel, Direction, PROOF_PATIENCE, Peer, Shared, lock};
-use bytes::{Buf as _, Bytes};
+use super::queue::Dialer;
+use super::{Channel, Direction, PROOF_PATIENCE, Peer, Shared, StreamParty, lock};
 use rustix::net::sockopt;
-use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use wellspring_client::connection::{ByteStream, reach};
@@ -20,21 +19,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 /// A machine that acknowledges nothing for so long is gone.
 const SILENT_MS: u32 = 5_000;
-/// Most pieces of one write.
-const MOST_PIECES: usize = 64;
 
 /// Keeps a stream to a node.
 pub(super) async fn keep_dialing(shared: Arc<Shared>, peer: Arc<Peer>, channel: Channel) {
-    let queue = &peer.queues[channel as usize];
     let mut pause = FIRST_PAUSE;
     loop {
         match connect(&shared, &peer, channel).await {
-            Ok(stream) => {
+            Ok((party, stream)) => {
                 pause = FIRST_PAUSE;
                 shared.succeeded(Direction::Out, peer.name.as_str());
-                queue.set_open(true);
-                let ended = carry(stream, queue).await;
-                queue.set_open(false);
+                let Some((_, sink)) = shared.own.get() else { return };
+                let queue = &peer.queues[channel as usize];
+                let ended = exchange(stream, &party, queue, Dialer::ThisNode, &**sink).await;
                 tracing::debug!(node = %peer.name, ?channel, ?ended, "a stream has ended");
             }
             Err(fault) => {
@@ -52,7 +48,7 @@ async fn connect(
     shared: &Shared,
     peer: &Peer,
     channel: Channel,
-) -> Result<Box<dyn ByteStream>, StreamFault> {
+) -> Result<(StreamParty, ReadAhead<Box<dyn ByteStream>>), StreamFault> {
     let Some((own, _)) = shared.own.get() else { return Err(StreamFault::NoGroup) };
     let url = lock(&peer.url).clone();
     let endpoint = Endpoint::parse(&url).map_err(io::Error::other)?;
@@ -70,45 +66,5 @@ async fn connect(
         hello::dial(shared.key.nodes(), own, (peer.id, channel), stream).await
     };
     let late = |_| StreamFault::Io(io::ErrorKind::TimedOut.into());
-    timeout(PROOF_PATIENCE, proving).await.map_err(late)?.map(|(_, stream)| stream)
-}
-
-/// Sends what is queued until the stream ends.
-async fn carry(stream: Box<dyn ByteStream>, queue: &StreamQueue) -> io::Result<()> {
-    let (mut reading, mut writing) = tokio::io::split(stream);
-    let mut byte = [0];
-    loop {
-        let mut messages = tokio::select! {
-            messages = queue.take() => messages,
-            // The other side says nothing more: it is gone.
-            read = reading.read(&mut byte) => return read.map(drop),
-        };
-        let bytes = messages.iter().map(Bytes::len).sum();
-        write_all(&mut writing, &mut messages).await?;
-        queue.sent(bytes);
-    }
-}
-
-/// Writes all messages, as many as possible at a time.
-async fn write_all(
-    writing: &mut (impl AsyncWrite + Unpin),
-    messages: &mut VecDeque<Bytes>,
-) -> io::Result<()> {
-    while !messages.is_empty() {
-        let pieces: Vec<IoSlice<'_>> =
-            messages.iter().take(MOST_PIECES).map(|message| IoSlice::new(message)).collect();
-        let mut written = writing.write_vectored(&pieces).await?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        while let Some(first) = messages.front_mut().filter(|_| written > 0) {
-            let step = written.min(first.len());
-            first.advance(step);
-            written -= step;
-            if first.is_empty() {
-                messages.pop_front();
-            }
-        }
-    }
-    writing.flush().await
+    timeout(PROOF_PATIENCE, proving).await.map_err(late)?
 }

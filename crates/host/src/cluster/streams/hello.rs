@@ -188,7 +188,7 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     own: &StreamParty,
     (to, channel): (u64, Channel),
     stream: S,
-) -> Result<(StreamParty, S), StreamFault> {
+) -> Result<(StreamParty, ReadAhead<S>), StreamFault> {
     let hello = encode(own)?;
     let mut said = BytesMut::from(MAGIC);
     said.put_u8(VERSION);
@@ -216,7 +216,7 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     if theirs.party.id != to {
         return Err(StreamFault::Id);
     }
-    Ok((theirs.party, stream.stream))
+    Ok((theirs.party, stream))
 }
 
 /// What an acceptor learns.

@@ -1,14 +1,17 @@
 //! Streams between nodes: messages of an engine over lasting connections, on the port and with the
 //! TLS of everything else.
 //!
-//! A node dials each other one twice, so that heartbeats never wait behind data, and a stream
-//! carries messages one way: from the dialer. Which bytes are a message is the engine's business.
+//! A node dials each other one twice, so that heartbeats never wait behind data. Messages leave by
+//! the stream that this node has dialed; if it cannot, by the one that the other has. So a node
+//! that has closed its port, as it does before its logs are closed, is still answered. Which bytes
+//! are a message is the engine's business.
 //!
 //! ```text
-//! engine ─ send ─► queue ─► dial ═ stream ═► accept ─► sink ─► engine
+//! engine ─ send ─► queue ─► exchange ═ stream ═ exchange ─► sink ─► engine
 //! ```
 
 mod dial;
+mod exchange;
 mod hello;
 mod queue;
 
@@ -19,11 +22,11 @@ use crate::protocol::{Protocol, ProtocolConnection};
 use crate::setup::SetupError;
 use crate::threads;
 use bytes::{Bytes, BytesMut};
+use exchange::exchange;
 use hello::{MAGIC, ReadAhead};
-use queue::StreamQueue;
+use queue::{Dialer, StreamQueue};
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
-use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -168,7 +171,7 @@ impl Streams {
 
     /// Knows where a node is, and dials it from now on.
     pub fn know(&self, id: u64, name: &NodeName, url: &str, source: AddressSource) {
-        know(&self.shared, &self.runtime, (id, name, url), source);
+        let _ = know(&self.shared, &self.runtime, (id, name, url), source);
     }
 
     /// Sends a message to a node, or drops it. Never blocks.
@@ -213,10 +216,8 @@ fn know(
     runtime: &Handle,
     (id, name, url): (u64, &NodeName, &str),
     source: AddressSource,
-) {
-    if shared.own.get().is_none_or(|(own, _)| own.id == id) {
-        return;
-    }
+) -> Option<Arc<Peer>> {
+    shared.own.get().filter(|(own, _)| own.id != id)?;
     let mut peers = lock(&shared.peers);
     if let Some(peer) = peers.get(&id) {
         let mut known = lock(&peer.url);
@@ -225,7 +226,8 @@ fn know(
             url.clone_into(&mut known);
             peer.moved.iter().for_each(Notify::notify_one);
         }
-        return;
+        drop(known);
+        return Some(Arc::clone(peer));
     }
     let peer = Arc::new(Peer {
         id,
@@ -238,6 +240,7 @@ fn know(
     for channel in Channel::ALL {
         runtime.spawn(dial::keep_dialing(Arc::clone(shared), Arc::clone(&peer), channel));
     }
+    Some(peer)
 }
 
 impl Shared {
@@ -292,8 +295,8 @@ impl Protocol for StreamProtocol {
             let accepted = tokio::time::timeout(PROOF_PATIENCE, accepting).await;
             let Ok(accepted) = accepted else { return };
             let at = || client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
-            let (party, sink) = match (accepted.outcome, accepted.party, own) {
-                (Ok(_), Some(party), Some((_, sink))) => (party, sink),
+            let (channel, party, sink) = match (accepted.outcome, accepted.party, own) {
+                (Ok(channel), Some(party), Some((_, sink))) => (channel, party, sink),
                 (Err(StreamFault::Io(_) | StreamFault::NoGroup), ..) => return,
                 (Err(fault), party, _) => {
                     let name = party.map_or_else(at, |party| format!("{}", party.name));
@@ -304,30 +307,16 @@ impl Protocol for StreamProtocol {
             };
             let address = (party.id, &party.name, &*party.url);
             shared.succeeded(Direction::In, party.name.as_str());
-            know(&shared, &runtime, address, AddressSource::Node);
-            if let Err(fault) = receive(&mut stream, &party, &**sink).await {
+            let peer = know(&shared, &runtime, address, AddressSource::Node);
+            let Some(peer) = peer else { return };
+            let queue = &peer.queues[channel as usize];
+            let ended = exchange(stream, &party, queue, Dialer::Other, &**sink).await;
+            if let Err(fault) = ended {
                 tracing::debug!(node = %party.name, %fault, "a stream from a node has ended");
                 if fault.is_refusal() {
                     shared.failed(Direction::In, party.name.as_str(), &fault);
                 }
             }
         })
-    }
-}
-
-/// Passes on messages until the stream ends.
-async fn receive<S: tokio::io::AsyncRead + Unpin>(
-    stream: &mut ReadAhead<S>,
-    from: &StreamParty,
-    sink: &dyn StreamSink,
-) -> Result<(), StreamFault> {
-    loop {
-        let header = stream.take(HEADER_BYTES).await?;
-        let header: &[u8; HEADER_BYTES] = header[..].try_into().map_err(io::Error::other)?;
-        let length = sink.body_bytes(header).ok_or(StreamFault::Malformed)?;
-        let body = stream.take(length).await?;
-        if !sink.arrived(from.id, header, body) {
-            return Err(StreamFault::Malformed);
-        }
     }
 }
