@@ -1,4 +1,5 @@
-//! Three real nodes, over a real PostgreSQL or by themselves, with clients on all of them and injected faults.
+//! Three real nodes, over a real PostgreSQL or by themselves, with clients on all of them and
+//! injected faults.
 //!
 //! The answers to clients are recorded as a history and compared with the log, with SQL, and by an
 //! independent checker (`judge`, a Go program). `README.md` explains how to run it and what is

@@ -67,8 +67,8 @@ impl Serialize for JournalUrl {
 section! {
     /// Settings of a node of several.
     ClusterConfig from ClusterConfigArgs under "Several nodes":
-    /// Journal shared by several nodes: raft, the nodes themselves, or a database, e.g.
-    /// postgres://wellspring@db.example/events. Without it the logs are files in the data folder.
+    /// Journal of several nodes: raft, or postgres://wellspring@db.example/events. Without it the
+    /// logs are files in the data folder.
     journal: JournalUrl = "WELLSPRING_JOURNAL", JournalUrl::default();
     /// Write events as rows, too, if the journal is a database, for SQL clients.
     [num_args = 0..=1, default_missing_value = "true"]
