@@ -380,6 +380,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn any_body_is_refused_or_written_as_it_was_read(
+            kind in 0..12_u8,
+            mut body in proptest::collection::vec(0..3_u8, 0..80),
+            end in any::<Option<u8>>(),
+        ) {
+            body.extend(end);
+            let mut header = [0; HEADER_BYTES];
+            header[..4].copy_from_slice(b"WSRM");
+            header[4..6].copy_from_slice(&[VERSION, kind]);
+            header[8..12].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            header[12..16].copy_from_slice(&crc32c::crc32c(&body).to_le_bytes());
+            let check = crc32c::crc32c(&header[..CHECKED]);
+            header[CHECKED..].copy_from_slice(&check.to_le_bytes());
+            if let Ok(message) = Message::decode(&header, Bytes::from(body.clone())) {
+                prop_assert_eq!(&message.encode()[..], [&header[..], &body].concat());
+            }
+        }
+    }
+
     #[test]
     fn another_version_or_lane_is_told_apart_from_damage() {
         for at in [4, 6] {

@@ -332,6 +332,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_hello_or_refused(bytes in proptest::collection::vec(0..9_u8, 0..200)) {
+            let _ = decode(Bytes::from(bytes));
+        }
+
+        #[test]
+        fn a_hello_is_read_as_it_was_written_and_no_part_is_one(id: u64, end in 0..99_usize) {
+            let party = StreamParty { id, ..party(7) };
+            let hello = encode(&party).unwrap();
+            proptest::prop_assert_eq!(decode(hello.clone()), Some(party));
+            proptest::prop_assert_eq!(decode(hello.slice(..end.min(hello.len() - 1))), None);
+        }
+    }
+
     #[tokio::test]
     async fn a_recorded_dialer_proves_nothing_again() {
         let key = ClusterKey::known(7);
