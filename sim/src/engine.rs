@@ -5,6 +5,7 @@ use crate::group::Group;
 use wellspring_journal_raft::LeadChoice;
 use wellspring_log::shared::SharedLog;
 use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_types::Position;
 
 /// Which engine is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,23 @@ impl Engine {
         match self {
             Engine::Simulated(log) => Some(Box::new(log.connect(node as u64))),
             Engine::Raft(group) => group.connect(node, "main", lead),
+        }
+    }
+
+    /// The last position that a node's copy is known to hold durably.
+    #[must_use]
+    pub fn durable_head(&self, node: usize) -> Option<Position> {
+        match self {
+            Engine::Simulated(log) => log.durable_head(node as u64),
+            Engine::Raft(group) => group.copies.durable_head(node),
+        }
+    }
+
+    /// A node's copy is gone.
+    pub fn lose_copy(&self, node: usize) {
+        match self {
+            Engine::Simulated(log) => log.lose_copy(node as u64),
+            Engine::Raft(group) => group.copies.lost(node),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::dice::Dice;
 use std::time::Duration;
 use wellspring_log::shared::simulated::Settings;
-use wellspring_log::shared::{Claims, SharedLimits};
+use wellspring_log::shared::{Claims, Retention, SharedLimits};
 
 /// The probabilities of one history. Weights are relative; probabilities are in permille.
 #[derive(Debug, Clone)]
@@ -47,6 +47,8 @@ pub struct Mood {
     pub resign: u64,
     /// Weight of shutting a process down.
     pub leave: u64,
+    /// Weight of dropping entries that all copies hold.
+    pub trim: u64,
     /// Requests with data that needs several parts or a separate segment.
     pub large: u64,
 }
@@ -64,12 +66,19 @@ impl Mood {
         let (disk_trouble, mut take_lead, leave) = (odds(400, 20), odds(500, 30), odds(400, 10));
         let resign = odds(300, 15);
         let large = odds(500, 700);
+        let trim = odds(400, 20);
         let compares = dice.chance(300);
+        let unsynced_bytes = [1, 4096, 1 << 20][dice.index(3)];
+        let retention = match trim {
+            0 => Retention::Everything,
+            _ => Retention::UntilCopied { unsynced_bytes, within: Duration::from_millis(5) },
+        };
         let limits = SharedLimits {
             entry_bytes: [4096, 4096, 8192, 1 << 20][dice.index(4)],
             // An engine that compares refuses every offer made before the last one has been seen.
             window: if compares { 1 } else { [1, 2, 5, 8][dice.index(4)] },
             lead_timeout_min: Duration::from_millis(10),
+            retention,
         };
         let engine = Settings { limits, compares, elects: dice.chance(150) };
         let claims = if dice.chance(200) { Claims::WhenTold } else { Claims::BySilence };
@@ -98,6 +107,7 @@ impl Mood {
             take_lead,
             resign,
             leave,
+            trim,
             large,
         }
     }

@@ -43,6 +43,7 @@ impl World {
             mood.rot / 50,
             if mood.engine.elects { 20 } else { 0 },
             mood.resign,
+            mood.trim,
             30,
             of_group(600),
             of_group(60),
@@ -70,13 +71,14 @@ impl World {
             14 => self.rot_in_place(node),
             15 => self.elect(node),
             16 => self.resign(node),
-            17 => self.revive(),
-            18 => self.group_acts(),
-            19 => self.offer_beside(node),
-            20 => self.break_pair_or_mend(node),
-            21 => self.wal_trouble_or_none(node),
-            22 => self.change_members(),
-            23 => self.stand(node),
+            17 => self.trim(),
+            18 => self.revive(),
+            19 => self.group_acts(),
+            20 => self.offer_beside(node),
+            21 => self.break_pair_or_mend(node),
+            22 => self.wal_trouble_or_none(node),
+            23 => self.change_members(),
+            24 => self.stand(node),
             _ => self.rot_wal_in_place(node),
         }
     }
@@ -144,6 +146,14 @@ impl World {
         let more = 1 + self.dice.below(6);
         self.engine.show(node, more);
         self.turns(node);
+    }
+
+    /// The engine drops entries that all copies hold; one of nodes does so by itself.
+    fn trim(&mut self) {
+        let Engine::Simulated(engine) = &self.engine else { return self.group_acts() };
+        let nodes: Vec<u64> = (0..self.nodes.len() as u64).collect();
+        let kept = engine.trim(&nodes);
+        self.say(format_args!("the engine keeps what is after {kept:?}"));
     }
 
     /// The engine acts on an operation in flight.
@@ -226,8 +236,10 @@ impl World {
         self.say(format_args!("n{node}: crash"));
         self.kill_process(node);
         self.crash_member(node);
-        if self.dice.chance(self.mood.rot / 8) {
+        if !self.may_harm_copy(node) {
+        } else if self.dice.chance(self.mood.rot / 8) {
             self.nodes[node].replace_disk(&mut self.dice);
+            self.engine.lose_copy(node);
             self.say(format_args!("n{node}: gets an empty disk"));
         } else if self.dice.chance(self.mood.rot)
             && let Some(what) = self.nodes[node].rot(&mut self.dice)
@@ -250,8 +262,19 @@ impl World {
         }
     }
 
+    /// Whether a copy may be damaged or lost. What is dropped has to be good in another one.
+    fn may_harm_copy(&self, node: usize) -> bool {
+        let mut others = self.nodes.iter().filter(|other| other.id != node);
+        let Engine::Raft(group) = &self.engine else { return true };
+        !group.drops() || others.all(|other| !other.rotten) && group.copies.has_spare(node)
+    }
+
     fn rot_in_place(&mut self, node: usize) {
+        // Damage that nothing has met yet would take what is written later, too: where copies are
+        // all there is, and one voter may be enough, that is a loss.
+        let drops = matches!(&self.engine, Engine::Raft(group) if group.drops());
         if self.nodes[node].running != Running::Dead
+            && !drops
             && let Some(what) = self.nodes[node].rot_in_place(&mut self.dice)
         {
             self.say(format_args!("n{node}: rot takes {what}, unseen"));
@@ -283,6 +306,9 @@ impl World {
         match self.nodes[node].start(connection, &self.mood, &mut self.dice) {
             Ok(()) => {
                 let log = self.nodes[node].log.as_ref().expect("it has begun");
+                if let Engine::Raft(group) = &self.engine {
+                    group.copies.opened(node, log);
+                }
                 self.say(format_args!(
                     "n{node}: process {} begins at {}",
                     self.nodes[node].life,
@@ -323,6 +349,9 @@ impl World {
 
     /// A process that was shut down has ended.
     pub(crate) fn has_left(&mut self, node: usize) {
+        if let Engine::Raft(group) = &self.engine {
+            group.copies.closed(node);
+        }
         self.nodes[node].has_left();
         if let Engine::Raft(group) = &mut self.engine {
             group.stop(node);

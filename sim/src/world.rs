@@ -6,6 +6,7 @@ use crate::dice::Dice;
 use crate::engine::{Engine, EngineKind};
 use crate::facts::{Fact, News};
 use crate::group::Group;
+use crate::group::copies::Keeps;
 use crate::group::wires::WireFaults;
 use crate::mood::Mood;
 use crate::node::Node;
@@ -28,7 +29,8 @@ fn new_group(mood: &Mood, nodes: &[Node], dice: &mut Dice) -> Group {
     let voters = if nodes.len() > 3 && dice.chance(500) { 3 } else { nodes.len() };
     let patience = mood.lead_timeout / [1, 2, 4][dice.index(3)];
     let faults = WireFaults { lose: mood.lose / 4, double: mood.duplicate, reorder: mood.reorder };
-    Group::new(clocks, voters, patience.max(LEAST_PATIENCE), faults, dice)
+    let keeps = Keeps::draw(mood.trim > 0, dice);
+    Group::new(clocks, voters, patience.max(LEAST_PATIENCE), (faults, keeps), dice)
 }
 
 /// The whole state: nodes, engine, clients, time.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wellspring_host::cluster::ClusterKey;
 use wellspring_host::cluster::sealed_log::{OVERHEAD_BYTES, SealedLog};
 use wellspring_log::shared::simulated::{Settings, SimulatedLog};
-use wellspring_log::shared::{SharedLimits, SharedLog};
+use wellspring_log::shared::{Retention, SharedLimits, SharedLog};
 use wellspring_log_conformance::{Harness, JournalUnderTest, SharedNodes};
 
 /// Long enough that a busy machine does not pass for a silent leader too often.
@@ -22,6 +22,7 @@ impl JournalUnderTest for Sealed {
             entry_bytes: (4 << 10) + OVERHEAD_BYTES,
             window: 4,
             lead_timeout_min: Duration::from_millis(10),
+            retention: Retention::Everything,
         };
         let log = SimulatedLog::immediate().with(Settings { limits, ..Settings::default() });
         let connect = move |node| {

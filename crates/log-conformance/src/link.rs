@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use wellspring_log::shared::{
-    Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place, SharedLimits, SharedLog,
-    SharedLogError,
+    Arrival, AskId, EngineLeader, Fetched, LogStart, OfferId, OfferOutcome, Place, SharedLimits,
+    SharedLog, SharedLogError,
 };
 
 /// Offers made by the link itself: those that the process has given up, and repetitions.
@@ -387,18 +387,18 @@ impl SharedLog for LinkedLog {
         Ok(arrival)
     }
 
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<(Place, Arc<[u8]>)>, SharedLogError> {
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError> {
         self.ask()?;
         self.engine.fetch(after, max_bytes)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
         self.ask()?;
-        self.engine.first_kept()
+        self.engine.gap_after(after)
+    }
+
+    fn durable(&mut self, upto: Place, state: Arc<[u8]>) {
+        self.engine.durable(upto, state);
     }
 
     fn engine_leader(&self) -> Option<EngineLeader> {

@@ -34,6 +34,7 @@
 //! # }
 //! ```
 
+mod accepted;
 mod amount;
 mod append;
 pub mod batcher;

@@ -76,6 +76,10 @@ plants! {
     NeverMends = "never-mends",
     /// Appends in doubt are not offered again.
     ForgetsDoubt = "forgets-doubt",
+    /// A copy is told to be durable without a barrier.
+    TrimsEarly = "trims-early",
+    /// A copy goes on behind dropped entries without the claim that is in force there.
+    StateWithoutClaim = "state-without-claim",
     /// The beginning of a log is removed before the floor is durable.
     ForgetsFloor = "forgets-floor",
     /// A condition is judged by what a cut has left.

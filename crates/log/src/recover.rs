@@ -140,17 +140,7 @@ impl ScannedSegment {
 
     fn add(&mut self, header: &BatchHeader, crc: u32) {
         if self.header.source.is_some() {
-            let id = BatchId {
-                epoch: header.epoch,
-                first: header.first,
-                count: header.count,
-                recorded_at_us: header.recorded_at_us,
-                begins_segment: self.batches == 0,
-                body_bytes: header.body_bytes,
-                body_crc: header.body_crc,
-                previous: self.chain,
-            };
-            self.chain = id.chain();
+            self.chain = batch_id(header, self.batches == 0, self.chain).chain();
             self.place = header.place;
         }
         self.next = header.last() + 1;
@@ -163,10 +153,24 @@ impl ScannedSegment {
     }
 }
 
+/// The identity of a batch of a copy, after one with this chain.
+pub(crate) fn batch_id(header: &BatchHeader, begins_segment: bool, previous: u32) -> BatchId {
+    BatchId {
+        epoch: header.epoch,
+        first: header.first,
+        count: header.count,
+        recorded_at_us: header.recorded_at_us,
+        begins_segment,
+        body_bytes: header.body_bytes,
+        body_crc: header.body_crc,
+        previous,
+    }
+}
+
 /// The bytes of a file, from an offset on.
-struct FileBytes<'f> {
-    file: &'f dyn StorageFile,
-    at: u64,
+pub(crate) struct FileBytes<'f> {
+    pub(crate) file: &'f dyn StorageFile,
+    pub(crate) at: u64,
 }
 
 impl Read for FileBytes<'_> {

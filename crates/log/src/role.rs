@@ -27,6 +27,8 @@ impl fmt::Display for Leader {
 ///                    ▲                          │
 ///                    └──────────────────────────┘     any ──► Detached
 /// ```
+/// From any of them it goes back to `CatchingUp` when the shared log has dropped entries that it
+/// has not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// The copy is behind the end of the shared log as found at the opening. Appends are refused.

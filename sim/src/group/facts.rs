@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use wellspring_journal_raft::GroupReport;
-use wellspring_journal_raft::by_hand::{EntryContent, entry_content, place_of};
+use wellspring_journal_raft::by_hand::{EntryContent, checkpoint_index, entry_content, place_of};
 use wellspring_journal_raft::wal::{Entry, Vote, Wal};
 
 /// An entry that was acknowledged.
@@ -65,6 +65,8 @@ pub struct GroupFacts {
     /// By index and term.
     seen: BTreeMap<(u64, u64), SeenEntry>,
     committed: Vec<Acknowledged>,
+    /// The voters from an index on.
+    committed_voters: Vec<(u64, Voters)>,
     orderers: BTreeMap<u64, u64>,
     told: LogFacts,
     /// The first promise that was broken.
@@ -136,6 +138,15 @@ impl GroupFacts {
             return false;
         }
         let decided = self.committed.len() as u64;
+        // A node whose own last entry removes it never stands, and is ahead of the others: all that
+        // stay are needed then.
+        let removes_itself = |(id, of): (&u64, &Acknowledgements)| {
+            let later = of.voters.iter().filter(|(index, _)| *index > decided);
+            later.map(|(_, sets)| sets).any(|sets| sets.iter().all(|set| !set.contains(id)))
+        };
+        if self.by_node.iter().any(removes_itself) {
+            return false;
+        }
         let sets = self.by_node.values().flat_map(|of| {
             let now = of.voters.iter().rev().find(|(index, _)| *index <= decided);
             now.into_iter().chain(of.voters.iter().filter(move |(index, _)| *index > decided))
@@ -176,6 +187,7 @@ impl GroupFacts {
             self.breaks("votes never go back", format!("{node}: {:?}, {vote:?}", of.vote));
         }
         of.vote = vote;
+        self.fill(node, &mut of, reader.purged().index as usize);
         let length = of.entries.len().min(last.index as usize);
         if let Some(at) = (length..of.entries.len().min(self.committed.len()))
             .find(|at| of.entries[*at] == self.committed[*at])
@@ -190,6 +202,24 @@ impl GroupFacts {
             self.acknowledges(node, &mut of, &entry);
         }
         self.by_node.insert(node, of);
+    }
+
+    /// Entries up to an index were purged, or a checkpoint of another node stands for them: they
+    /// are committed.
+    fn fill(&mut self, node: u64, of: &mut Acknowledgements, purged: usize) {
+        let Some(committed) = self.committed.get(..purged) else {
+            let what = format!("{node} has purged up to {purged}");
+            return self.breaks("only what is committed is purged", what);
+        };
+        let mine = of.entries.iter().zip(committed).take_while(|(a, b)| a == b).count();
+        if mine == purged {
+            return;
+        }
+        of.cut(mine);
+        of.entries.extend_from_slice(&committed[mine..]);
+        let filled = mine as u64 + 1..=purged as u64;
+        let voters = self.committed_voters.iter().filter(|(index, _)| filled.contains(index));
+        of.voters.extend(voters.cloned());
     }
 
     fn acknowledges(&mut self, node: u64, of: &mut Acknowledgements, entry: &Entry) {
@@ -212,13 +242,18 @@ impl GroupFacts {
     }
 
     /// A node was turned. `applied`: the index up to which its deliveries were checked.
-    pub fn turned(&mut self, node: u64, report: &GroupReport, applied: &mut u64) {
+    pub fn turned(&mut self, node: u64, wal: &Wal, report: &GroupReport, applied: &mut u64) {
         if report.orderer == Some(node) {
             let first = *self.orderers.entry(report.term).or_insert(node);
             if first != node {
                 let what = format!("{first} and {node} order in term {}", report.term);
                 self.breaks("one orderer a term", what);
             }
+        }
+        let stands_for = checkpoint_index(wal);
+        if stands_for > wal.reader().last().index {
+            // Another node's: the WAL is to follow.
+            *applied = stands_for.min(self.committed()).max(*applied);
         }
         while *applied < report.applied && self.broken.is_none() {
             *applied += 1;
@@ -246,6 +281,9 @@ impl GroupFacts {
         }
         for (item, log) in self.seen[&(index, own.term)].logs.iter().enumerate() {
             self.told.committed(log, place_of(index, item));
+        }
+        if let Some(voters) = self.by_node[&node].voters.iter().find(|(of, _)| *of == index) {
+            self.committed_voters.push(voters.clone());
         }
     }
 

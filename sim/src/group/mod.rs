@@ -1,6 +1,7 @@
 //! The nodes of the Raft engine under the simulated processes: their WALs on simulated disks, a
 //! network that the seed decides about, and an account of what they promise.
 
+pub mod copies;
 pub mod facts;
 mod operator;
 mod steps;
@@ -9,6 +10,7 @@ pub mod wires;
 
 use crate::clock::NodeClock;
 use crate::dice::Dice;
+use copies::{Copies, Keeps};
 use facts::GroupFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use wellspring_journal_raft::plants::{Plant, planted};
 use wellspring_journal_raft::wal::{Identity, Wal, WalFault, WalOptions};
 use wellspring_journal_raft::{LeadChoice, MembersChange, Message, RaftOptions};
 use wellspring_log::shared::entry::ClusterId;
-use wellspring_log::shared::{AskId, OfferId, Place, SharedLog};
+use wellspring_log::shared::{Arrival, AskId, OfferId, Place, SharedLog};
 use wellspring_log::storage::Storage as _;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wires::{WireFaults, Wires};
@@ -55,6 +57,9 @@ pub struct Group {
     members: Vec<Member>,
     wires: Wires,
     told: LogFacts,
+    keeps: Keeps,
+    /// The copies of its members.
+    pub copies: Copies,
     /// What its members promise.
     pub facts: GroupFacts,
     patience: Duration,
@@ -97,7 +102,7 @@ impl Group {
         clocks: Vec<Arc<NodeClock>>,
         first_voters: usize,
         patience: Duration,
-        faults: WireFaults,
+        (faults, keeps): (WireFaults, Keeps),
         dice: &mut Dice,
     ) -> Group {
         let last_id = clocks.len() as u64;
@@ -117,6 +122,8 @@ impl Group {
             wires: Wires::default(),
             facts: GroupFacts::new(told.clone()),
             told,
+            keeps,
+            copies: Copies::default(),
             patience,
             pace: [15, 40, 80][dice.index(3)],
             faults,
@@ -151,7 +158,8 @@ impl Group {
         if self.members[at].running.is_some() {
             return Ok(());
         }
-        let options = WalOptions { file_bytes: 2 << 20, recent_bytes: 4 << 10 };
+        let Keeps { file_bytes, keep_bytes } = self.keeps;
+        let options = WalOptions { file_bytes, recent_bytes: 4 << 10 };
         let member = &self.members[at];
         let wal = match Wal::open(Arc::new(member.disk.clone()), options) {
             Ok(wal) => wal.expect("it has an identity"),
@@ -166,11 +174,15 @@ impl Group {
         self.members[at].is_rotten = false;
         let member = &self.members[at];
         let clock = Arc::clone(&member.clock) as Arc<_>;
-        let options = RaftOptions { patience: self.patience, start: dice.draw(), clock };
+        let (patience, start) = (self.patience, dice.draw());
+        let copies = self.copies.others(at);
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
         let node = HandNode::start(wal, self.wires.links(member.id), options);
         let node = node.map_err(|error| NotStarted::Later(error.to_string()))?;
+        // The start may have purged what a checkpoint stands for.
+        self.facts.worked(self.members[at].id, node.wal());
         let beside = node.connect(BESIDE, LeadChoice::Claims);
-        let mut beside = WatchedLog::new(beside, BESIDE, self.told.clone());
+        let mut beside = WatchedLog::new(beside, (at, BESIDE), self.told.clone(), None);
         beside.follow(Place(0));
         if at == 0 && !self.facts.is_founded() {
             let voters: Vec<u64> =
@@ -186,11 +198,13 @@ impl Group {
     pub fn connect(&self, at: usize, log: &str, lead: LeadChoice) -> Option<Box<dyn SharedLog>> {
         let running = self.members[at].running.as_ref()?;
         let connection = running.node.connect(log, lead);
-        Some(Box::new(WatchedLog::new(connection, log, self.told.clone())))
+        let copies = Some(self.copies.clone());
+        Some(Box::new(WatchedLog::new(connection, (at, log), self.told.clone(), copies)))
     }
 
     /// Ends a member's process: its disk has what it wrote.
     pub fn stop(&mut self, at: usize) {
+        self.copies.closed(at);
         let running = self.members[at].running.as_ref();
         if running.is_some_and(|running| running.node.report().stopped.is_some()) {
             self.facts.doubt(self.members[at].id);
@@ -272,10 +286,15 @@ impl Group {
         let Member { id, running: Some(running), .. } = &mut self.members[at] else { return };
         running.node.turn();
         let report = running.node.report();
-        self.facts.turned(*id, &report, &mut running.checked);
+        self.facts.turned(*id, running.node.wal(), &report, &mut running.checked);
         while let Ok(arrival) = running.beside.next(Waker::noop())
-            && arrival != wellspring_log::shared::Arrival::Nothing
-        {}
+            && arrival != Arrival::Nothing
+        {
+            // Nobody keeps it.
+            if let Arrival::Entry { place, .. } = arrival {
+                running.beside.durable(place, Arc::from(&b"any"[..]));
+            }
+        }
     }
 
     /// Does one piece of work on the WAL of a member; whether there was one.
@@ -309,6 +328,12 @@ impl Group {
                 running.beside.ask_end(AskId(self.last_offer));
             }
         }
+    }
+
+    /// Whether entries are dropped once copies hold them.
+    #[must_use]
+    pub fn drops(&self) -> bool {
+        self.keeps.drops()
     }
 
     /// Whether the engine of a member has stopped while its process lives, or may at any time

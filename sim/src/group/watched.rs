@@ -1,12 +1,13 @@
 //! A log's connection to the engine, of which everything that it says is checked: one order for all
 //! nodes, outcomes that are true, ends that are not stale.
 
+use super::copies::Copies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use wellspring_journal_raft::RaftLog;
 use wellspring_log::shared::{
-    Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place, PlacedEntry, SharedLimits,
+    Arrival, AskId, EngineLeader, Fetched, LogStart, OfferId, OfferOutcome, Place, SharedLimits,
     SharedLog, SharedLogError,
 };
 
@@ -58,6 +59,8 @@ impl LogFactsState {
 /// See the module's documentation.
 pub struct WatchedLog {
     log: RaftLog,
+    node: usize,
+    copies: Option<Copies>,
     name: String,
     told: LogFacts,
     read: Place,
@@ -69,9 +72,15 @@ pub struct WatchedLog {
 impl WatchedLog {
     /// Watches a connection of the log with this name.
     #[must_use]
-    pub fn new(log: RaftLog, name: &str, told: LogFacts) -> WatchedLog {
+    pub fn new(
+        log: RaftLog,
+        (node, name): (usize, &str),
+        told: LogFacts,
+        copies: Option<Copies>,
+    ) -> WatchedLog {
         let (offers, asked) = (BTreeMap::new(), BTreeMap::new());
-        WatchedLog { log, name: name.to_owned(), told, read: Place(0), offers, asked }
+        let (name, read) = (name.to_owned(), Place(0));
+        WatchedLog { log, node, copies, name, told, read, offers, asked }
     }
 
     fn check(&mut self, arrival: &Arrival) {
@@ -97,6 +106,12 @@ impl WatchedLog {
                     let what = format!("the end of {} is told as {end}, it was {then}", self.name);
                     state.broken = Some(what);
                 }
+            }
+            Arrival::Gap(start) => {
+                if start.place <= self.read {
+                    state.broken = Some(format!("a gap up to {}", start.place.0));
+                }
+                self.read = start.place;
             }
             Arrival::Nothing => {}
         }
@@ -130,17 +145,26 @@ impl SharedLog for WatchedLog {
         Ok(arrival)
     }
 
-    fn fetch(&mut self, after: Place, bytes: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place, bytes: usize) -> Result<Fetched, SharedLogError> {
         let found = self.log.fetch(after, bytes)?;
-        let mut state = self.told.state();
-        for (place, entry) in &found {
-            state.holds(&self.name, *place, entry, "fetched");
+        if let Fetched::Entries(entries) = &found {
+            let mut state = self.told.state();
+            for (place, entry) in entries {
+                state.holds(&self.name, *place, entry, "fetched");
+            }
         }
         Ok(found)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
-        self.log.first_kept()
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
+        self.log.gap_after(after)
+    }
+
+    fn durable(&mut self, upto: Place, state: Arc<[u8]>) {
+        if let Some(copies) = &self.copies {
+            copies.durable(self.node, &state);
+        }
+        self.log.durable(upto, state);
     }
 
     fn engine_leader(&self) -> Option<EngineLeader> {

@@ -2,9 +2,11 @@
 //! batches.
 
 use super::{Invariant, News, World};
+use crate::engine::Engine;
 use std::collections::BTreeMap;
 use wellspring_format::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use wellspring_format::segment::SEGMENT_HEADER_BYTES;
+use wellspring_log::shared::{Place, PlacedEntry};
 use wellspring_types::Position;
 
 #[derive(Default)]
@@ -47,6 +49,21 @@ fn segments(world: &World, node: usize) -> BTreeMap<String, Vec<Batch>> {
         .collect()
 }
 
+/// What a node tells another whose copy lacks everything.
+fn told_in_pieces(world: &World, node: usize) -> Result<Vec<PlacedEntry>, String> {
+    let mut told: Vec<PlacedEntry> = Vec::new();
+    let Some(log) = &world.nodes[node].log else { return Ok(told) };
+    loop {
+        let after = told.last().map_or(Place(0), |(place, _)| *place);
+        let most = (after.0 % 7) as usize * 1000;
+        let more = log.accepted_after(after, most).map_err(|error| error.to_string())?;
+        if more.is_empty() {
+            return Ok(told);
+        }
+        told.extend(more);
+    }
+}
+
 impl Invariant for CopiesAreEqual {
     fn name(&self) -> &'static str {
         "the copies are equal"
@@ -67,6 +84,15 @@ impl Invariant for CopiesAreEqual {
         let head = world.nodes[0].log.as_ref().map_or(0, |log| log.head());
         if last != head {
             return Err(format!("n0 shows {head}, its segments end with {last}"));
+        }
+        let told = match &world.engine {
+            Engine::Simulated(log) => log.accepted(),
+            Engine::Raft(_) => told_in_pieces(world, 0)?,
+        };
+        for node in 0..world.nodes.len() {
+            if !told_in_pieces(world, node)?.iter().eq(&told) {
+                return Err(format!("n{node} would complete another copy with other batches"));
+            }
         }
         for node in 1..world.nodes.len() {
             let others = segments(world, node);

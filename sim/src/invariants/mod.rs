@@ -5,6 +5,7 @@ mod acked_is_kept;
 mod copies_are_equal;
 mod definite;
 mod done_once;
+mod durable_stays;
 mod fences_hold;
 mod fresh_end;
 mod links_lead;
@@ -78,6 +79,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<definite::Definite>::default(),
         Box::<same_past::SamePast>::default(),
         Box::<opens::Opens>::default(),
+        Box::<durable_stays::DurableStays>::default(),
         Box::<copies_are_equal::CopiesAreEqual>::default(),
         Box::<verifies::Verifies>::default(),
         Box::<rests_on_what_is_there::RestsOnWhatIsThere>::default(),

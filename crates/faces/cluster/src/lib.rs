@@ -8,10 +8,12 @@
 //! - `pins`: which node is to lead a log.
 //! - `group`: a group of nodes is founded, and joined.
 //! - `forget`: a node that is no more comes off the list.
+//! - `batches`: what the copies here have, for nodes whose copies lack it.
 //! - `records`: what another node has accepted is stored here.
 
 #![forbid(unsafe_code)]
 
+mod batches;
 mod body;
 mod document;
 mod forget;
@@ -24,6 +26,7 @@ mod problems;
 mod records;
 mod transfer;
 
+use batches::{AFTER, JOURNAL_LOG};
 use body::MAX_BODY_BYTES;
 use bytes::Bytes;
 use document::Sight;
@@ -104,6 +107,11 @@ impl Face for ClusterFace {
             .takes[(JSON, "ClusterJoin")]
             .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED, &NODE_UNREACHABLE, &NOT_LEADING, &WAITING_FOR_CLUSTER]]
             => [200 JSON "ClusterFounded"];
+        GET "/v1/cluster/batches/{log}" Node Node batches::batches:
+            "The batches that the copy of a log on this node has after a place, for a node whose \
+             copy lacks them."
+            .at(&JOURNAL_LOG) .query[&AFTER] .answered(AnsweredBy::AnyNode)
+            .fails[READING, &[&NO_CLUSTER, &LOG_NOT_FOUND]] => [200 OCTETS ""];
         POST "/v1/cluster/records/{log}" Node Node records::take:
             "Receives events that another node has accepted, one piece under a key: each piece \
              is stored once, however often it is sent."

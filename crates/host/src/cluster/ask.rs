@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Largest accepted answer.
+/// Largest accepted answer, unless a request says another.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A complete answer of another node.
@@ -61,10 +61,25 @@ impl Peers {
         patience: Duration,
         now_us: u64,
     ) -> Result<PeerAnswer, PeerError> {
+        self.ask_for(url, request, patience, now_us, MOST_BYTES).await
+    }
+
+    /// The same, for an answer of at most so many bytes.
+    ///
+    /// # Errors
+    /// Those of [`ask`](Self::ask).
+    pub(super) async fn ask_for(
+        &self,
+        url: &str,
+        request: &PeerRequest,
+        patience: Duration,
+        now_us: u64,
+        most_bytes: usize,
+    ) -> Result<PeerAnswer, PeerError> {
         let asking = async {
             let response = self.send(url, request, now_us).await?;
             let (head, body) = response.into_parts();
-            let content = whole(body).await;
+            let content = whole(body, most_bytes).await;
             let content = content.map_err(|why| PeerError::Unknown(format!("{url}: {why}")))?;
             Ok(PeerAnswer { status: head.status.as_u16(), content })
         };
@@ -75,12 +90,12 @@ impl Peers {
     }
 }
 
-async fn whole(mut body: Incoming) -> Result<Bytes, String> {
+async fn whole(mut body: Incoming, most_bytes: usize) -> Result<Bytes, String> {
     let mut content = BytesMut::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let frame = frame.map_err(|error| format!("the answer ended early: {error}"))?;
         let Ok(data) = frame.into_data() else { continue };
-        if content.len() + data.len() > MOST_BYTES {
+        if content.len() + data.len() > most_bytes {
             return Err("the answer is too large".to_owned());
         }
         content.extend_from_slice(&data);

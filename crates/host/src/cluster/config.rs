@@ -80,6 +80,9 @@ section! {
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;
     /// Silence after which a leader is considered gone, in ms.
     lead_timeout_ms: u64 = "WELLSPRING_LEAD_TIMEOUT_MS", 2_000;
+    /// With --journal raft: bytes of entries that each node keeps for nodes that were away,
+    /// although the logs have them.
+    raft_keep_bytes: u64 = "WELLSPRING_RAFT_KEEP_BYTES", 1 << 30;
     optional
     /// File with the password of the journal, readable by its owner only; or set PGPASSWORD.
     journal_password_file: PathBuf = "WELLSPRING_JOURNAL_PASSWORD_FILE";

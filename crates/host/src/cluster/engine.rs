@@ -19,6 +19,10 @@ pub trait Engine: Send + Sync {
     /// The shared log of this name; it is empty if it is new.
     fn shared_log(&self, log: &str, rows: LogRows) -> Box<dyn SharedLog>;
 
+    /// The log of this name was dropped for ever: an engine that keeps its entries for this node's
+    /// copy need not.
+    fn forget(&self, _log: &str) {}
+
     /// Has it check at once for entries of other nodes, because a request waits for them.
     fn nudge(&self);
 

@@ -70,6 +70,8 @@ pub struct MemberDocument {
     url: String,
     stage: GroupStage,
     applied_index: u64,
+    /// Whether its copies may lack events whose entries were dropped.
+    lacks_copies: bool,
     founding: Option<Founding>,
 }
 
@@ -163,6 +165,7 @@ impl Cluster {
             url: self.url.clone(),
             stage: state.stage,
             applied_index: state.applied_index,
+            lacks_copies: state.lacks_copies,
             founding: group.founding(),
         })
     }
@@ -278,7 +281,7 @@ impl Cluster {
         node = self.tell_founding(&url, &request_of_node).await?;
         let own = joining.members.into_iter().find(|member| member.node == node.node);
         let own = own.ok_or_else(|| problem::INTERNAL.because("it is not among the members"))?;
-        let is_near = node.applied_index + MOST_BEHIND >= state.applied_index;
+        let is_near = !node.lacks_copies && node.applied_index + MOST_BEHIND >= state.applied_index;
         let before = member(&state, &node.node);
         let (cluster, learner) = (std::sync::Arc::clone(self), request.learner);
         let is_due = before.as_ref().is_none_or(|member| !member.votes && !learner && is_near);
@@ -402,6 +405,7 @@ mod tests {
             url: format!("http://{node}:1"),
             stage: GroupStage::Waiting,
             applied_index: 0,
+            lacks_copies: false,
             founding: None,
         };
         let founding = new_founding(&["a", "b", "c"].map(member)).unwrap();

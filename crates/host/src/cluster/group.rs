@@ -101,6 +101,12 @@ pub struct GroupState {
     pub last_index: u64,
     /// Index of the last entry that was applied here.
     pub applied_index: u64,
+    /// Index of the last entry that this node has dropped because its copies hold it.
+    pub dropped_index: u64,
+    /// Bytes of entries that this node keeps.
+    pub kept_bytes: u64,
+    /// Whether a copy here may lack what was dropped.
+    pub lacks_copies: bool,
     /// Frames that this node has proposed.
     pub frames: u64,
     /// Streams that were refused.

@@ -3,6 +3,7 @@
 
 mod ask;
 pub mod config;
+pub mod copies;
 pub mod engine;
 pub mod founding;
 pub mod group;

@@ -74,7 +74,7 @@ pub struct Peers {
 impl Peers {
     /// The connections of a node. `authorities`: a PEM file of those to trust, instead of this
     /// machine's.
-    pub(crate) fn new(node: NodeName, key: Arc<ClusterKey>, authorities: Option<PathBuf>) -> Peers {
+    pub fn new(node: NodeName, key: Arc<ClusterKey>, authorities: Option<PathBuf>) -> Peers {
         let trust = authorities.map_or_else(Trust::default, Trust::of_authorities);
         Peers { node, key, trust, terms: Mutex::default() }
     }

@@ -21,8 +21,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use wellspring_log::shared::{
-    Arrival, AskId, EngineLeader, OfferId, Place, PlacedEntry, SharedLimits, SharedLog,
-    SharedLogError,
+    Arrival, AskId, EngineLeader, Fetched, LogStart, OfferId, Place, PlacedEntry, SharedLimits,
+    SharedLog, SharedLogError,
 };
 
 /// The version of the format. Others are refused.
@@ -34,12 +34,17 @@ const HEADER_BYTES: usize = 1 + FINGERPRINT_BYTES + NONCE_LEN;
 /// Bytes that sealing adds to an entry.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
-/// A shared log that seals another one's entries.
-pub struct SealedLog<L: ?Sized = dyn SharedLog> {
+/// Seals and opens the entries of one log.
+pub struct EntrySeal {
     /// Its name, with its incarnation if it has one.
     name: String,
     key: LessSafeKey,
     fingerprint: KeyFingerprint,
+}
+
+/// A shared log that seals another one's entries.
+pub struct SealedLog<L: ?Sized = dyn SharedLog> {
+    seal: EntrySeal,
     /// The first entry that could not be opened: nothing behind it may arrive.
     fault: Option<SharedLogError>,
     inner: Box<L>,
@@ -47,7 +52,7 @@ pub struct SealedLog<L: ?Sized = dyn SharedLog> {
 
 impl<L: ?Sized> fmt::Debug for SealedLog<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SealedLog({}, {})", self.name, self.fingerprint)
+        write!(f, "SealedLog({}, {})", self.seal.name, self.seal.fingerprint)
     }
 }
 
@@ -55,12 +60,21 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
     /// Seals the entries of the log of this name in `inner`. The name is the same on all nodes, and
     /// unique in the cluster.
     pub fn new(inner: Box<L>, cluster: &ClusterKey, name: &str) -> SealedLog<L> {
+        SealedLog { seal: EntrySeal::new(cluster, name), fault: None, inner }
+    }
+}
+
+impl EntrySeal {
+    /// That of the log of this name.
+    #[must_use]
+    pub fn new(cluster: &ClusterKey, name: &str) -> EntrySeal {
         let (key, fingerprint) = (cluster.sealing(name), cluster.fingerprint());
-        SealedLog { name: name.to_owned(), key, fingerprint, fault: None, inner }
+        EntrySeal { name: name.to_owned(), key, fingerprint }
     }
 
     /// `None`: the system provides no random bytes.
-    fn seal(&self, entry: &[u8]) -> Option<Arc<[u8]>> {
+    #[must_use]
+    pub fn seal(&self, entry: &[u8]) -> Option<Arc<[u8]>> {
         let nonce = random::bytes::<NONCE_LEN>();
         let nonce = nonce.inspect_err(|error| {
             tracing::error!(log = self.name, %error, "no random bytes to seal an entry with");
@@ -132,7 +146,7 @@ impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
     fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
         // An entry that cannot be sealed is lost on the way, as an engine may lose it, and offered
         // again later.
-        if let Some(sealed) = self.seal(&entry) {
+        if let Some(sealed) = self.seal.seal(&entry) {
             self.inner.offer(id, after, sealed);
         }
     }
@@ -146,7 +160,7 @@ impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
             return Err(fault.clone());
         }
         match self.inner.next(waker)? {
-            Arrival::Entry { place, entry } => match self.open(place, &entry) {
+            Arrival::Entry { place, entry } => match self.seal.open(place, &entry) {
                 Ok(entry) => Ok(Arrival::Entry { place, entry }),
                 Err(fault) => Err(self.fault.insert(fault).clone()),
             },
@@ -154,17 +168,27 @@ impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
         }
     }
 
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
-        let fetched = self.inner.fetch(after, max_bytes)?.into_iter();
-        fetched.map(|(place, entry)| Ok((place, self.open(place, &entry)?))).collect()
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError> {
+        let fetched = self.inner.fetch(after, max_bytes)?;
+        let open = |entries: Vec<PlacedEntry>| {
+            let opened = entries
+                .into_iter()
+                .map(|(place, entry)| Ok((place, self.seal.open(place, &entry)?)));
+            opened.collect::<Result<Vec<_>, SharedLogError>>()
+        };
+        Ok(match fetched {
+            Fetched::Entries(entries) => Fetched::Entries(open(entries)?),
+            Fetched::Accepted(batches) => Fetched::Accepted(open(batches)?),
+        })
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
-        self.inner.first_kept()
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
+        self.inner.gap_after(after)
+    }
+
+    fn durable(&mut self, upto: Place, state: Arc<[u8]>) {
+        // It names the cluster, the log and its leader, and no event.
+        self.inner.durable(upto, state);
     }
 
     fn engine_leader(&self) -> Option<EngineLeader> {

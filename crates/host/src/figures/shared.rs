@@ -148,7 +148,7 @@ pub(super) fn engine_families(engine: &EngineStatus) -> Vec<Family> {
 }
 
 /// Figures of the group of nodes that orders the logs.
-fn group_families(group: &GroupState) -> [Family; 8] {
+fn group_families(group: &GroupState) -> [Family; 10] {
     use Kind::{Counter, Gauge};
     let (reachable, voters) = group.voters();
     let orders = group.orders;
@@ -174,6 +174,13 @@ fn group_families(group: &GroupState) -> [Family; 8] {
             "Index of the last entry that this node has applied.",
             group.applied_index,
         ),
+        (
+            Gauge,
+            "wellspring_raft_dropped_index",
+            "Index of the last entry that this node has dropped because its logs have it.",
+            group.dropped_index,
+        ),
+        (Gauge, "wellspring_raft_kept_bytes", "Bytes of entries in data/raft.", group.kept_bytes),
         (
             Counter,
             "wellspring_raft_frames_total",

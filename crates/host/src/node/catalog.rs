@@ -27,6 +27,8 @@ pub(super) struct Catalog {
     position: Position,
     /// Logs whose state here may differ from the catalog.
     due: BTreeSet<String>,
+    /// Logs that were dropped since this was last asked, with their incarnations.
+    dropped: Vec<(String, u64)>,
 }
 
 /// The latest incarnation of each name.
@@ -61,6 +63,7 @@ impl Catalog {
             logs: [MAIN, SYSTEM_LOG].into_iter().map(there).collect(),
             position: 0,
             due: BTreeSet::from([MAIN.to_owned()]),
+            dropped: Vec::new(),
         }
     }
 
@@ -88,7 +91,10 @@ impl Catalog {
         }
         let state = match event_type {
             LOG_CREATED => Incarnation::Present(incarnation),
-            _ => Incarnation::Dropped(incarnation),
+            _ => {
+                self.dropped.push((log.clone(), incarnation));
+                Incarnation::Dropped(incarnation)
+            }
         };
         self.logs.insert(log.clone(), state);
         self.due.insert(log);
@@ -116,6 +122,11 @@ impl Catalog {
     /// Logs whose state here may differ from the catalog.
     pub(super) fn due(&self) -> Vec<String> {
         self.due.iter().cloned().collect()
+    }
+
+    /// Takes the logs that were dropped since the last call.
+    pub(super) fn take_dropped(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Marks a log as being in its catalog state here.

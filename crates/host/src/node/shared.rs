@@ -170,6 +170,11 @@ impl Node {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut catalog = shared.catalog();
         catalog.fold(&system).map_err(|error| NodeError::View(error.to_string().into()))?;
+        if let Some(cluster) = self.cluster() {
+            for (name, incarnation) in catalog.take_dropped() {
+                cluster.engine.forget(&journal_name(&name, incarnation));
+            }
+        }
         for name in catalog.due() {
             if shared.is_ending() {
                 return Ok(());

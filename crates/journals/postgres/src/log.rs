@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wellspring_log::shared::{
-    Arrival, AskId, OfferId, Place, PlacedEntry, SharedLimits, SharedLog, SharedLogError,
+    Arrival, AskId, Fetched, LogStart, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
 };
 
 /// Maximum time that a waiting caller is blocked.
@@ -67,18 +67,16 @@ impl SharedLog for PostgresLog {
         true
     }
 
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError> {
         let log = Arc::clone(&self.state);
-        self.wait_for(|reply| Command::Fetch { log, after, max_bytes, reply })
+        self.wait_for(|reply| Command::Fetch { log, after, max_bytes, reply }).map(Fetched::Entries)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
         let log = Arc::clone(&self.state);
-        self.wait_for(|reply| Command::FirstKept { log, reply })
+        let place = self.wait_for(|reply| Command::FirstKept { log, reply })?;
+        // Only an operator deletes entries.
+        Ok((after < place).then_some(LogStart { place, state: None }))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wellspring_log::shared::SharedLimits;
+use wellspring_log::shared::{Retention, SharedLimits};
 
 /// Maximum size of an entry. A larger batch is sent in parts.
 const ENTRY_BYTES: usize = 8 << 20;
@@ -142,6 +142,7 @@ fn first_connected(
         entry_bytes: ENTRY_BYTES,
         window: if first.round_trip < FAR { 2 } else { MOST_ON_THE_WAY },
         lead_timeout_min: LEAD_TIMEOUT_MIN.max(first.round_trip * LEAD_TIMEOUT_ROUND_TRIPS),
+        retention: Retention::Everything,
     };
     let status = NodeStatus {
         connection: Connection::Connected,

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
-use wellspring_journal_raft::{LeadChoice, Links, Message, RaftNode, RaftOptions};
+use wellspring_journal_raft::{CopySource, LeadChoice, Links, Message, RaftNode, RaftOptions};
 use wellspring_log::shared::entry::ClusterId;
+use wellspring_log::shared::{Place, PlacedEntry, SharedLogError};
 use wellspring_log::storage::DiskStorage;
 use wellspring_log::{Append, EncodedEvents, Log, Options, SharedOptions, SystemClock};
 use wellspring_types::Event;
@@ -31,6 +32,20 @@ impl Links for Wires {
     }
 }
 
+/// All nodes are there from the beginning.
+struct NoCopies;
+
+impl CopySource for NoCopies {
+    fn accepted_after(
+        &self,
+        _: &str,
+        _: Place,
+        _: usize,
+    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        Ok(Vec::new())
+    }
+}
+
 type Nodes = Arc<[OnceLock<RaftNode>; NODES as usize]>;
 
 fn group(dir: &Path) -> Nodes {
@@ -42,7 +57,8 @@ fn group(dir: &Path) -> Nodes {
         Wal::create(Arc::clone(&storage) as _, &identity).unwrap();
         let wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
         let clock = Arc::new(SystemClock);
-        let options = RaftOptions { patience: Duration::from_millis(500), start: id, clock };
+        let (patience, copies) = (Duration::from_millis(500), Arc::new(NoCopies));
+        let options = RaftOptions { patience, start: id, clock, keep_bytes: 256 << 20, copies };
         let node = RaftNode::start(wal, Arc::new(Wires(id, Arc::clone(&nodes))), options).unwrap();
         nodes[id as usize - 1].set(node).unwrap();
     }

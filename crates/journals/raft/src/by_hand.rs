@@ -2,6 +2,7 @@
 //! wants it. So barriers are slow, fail, or never come, and a node dies between any two pieces of
 //! work.
 
+use crate::checkpoint::Checkpoint;
 use crate::frame;
 use crate::group::{self, Links, StartError, WalWriter};
 use crate::members::MemberAddress;
@@ -29,7 +30,7 @@ impl HandNode {
         links: Arc<dyn Links>,
         options: RaftOptions,
     ) -> Result<HandNode, StartError> {
-        let (shared, mut writer, turner, mut started) = assemble(wal, links, options);
+        let (shared, mut writer, turner, mut started) = assemble(wal, links, options)?;
         let runtime = turner.runtime.clone();
         let raft = loop {
             turner.runtime.turn();
@@ -114,6 +115,12 @@ pub fn entry_content(entry: &Entry) -> Option<EntryContent> {
         Some(items) => Some(EntryContent::Frame(items.into_iter().map(|item| item.log).collect())),
         None => group::voters_in(entry.body.clone()).map(EntryContent::Voters),
     }
+}
+
+/// The last entry that the checkpoint of a WAL stands for, 0 if there is none.
+#[must_use]
+pub fn checkpoint_index(wal: &Wal) -> u64 {
+    wal.checkpoint().and_then(Checkpoint::decode).map_or(0, |checkpoint| checkpoint.id.index)
 }
 
 /// The place of the n-th item of an entry.

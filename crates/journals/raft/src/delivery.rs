@@ -3,7 +3,8 @@
 //!
 //! Recent entries of a log wait here; those before them are read from the WAL again.
 
-use crate::frame::{Item, place};
+use crate::checkpoint::{Checkpoint, KnownStart};
+use crate::frame::{Item, MAX_ITEMS, index_of, place};
 use crate::plants::{Plant, planted};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +31,8 @@ pub(crate) struct Delivery {
 struct Delivered {
     /// The last index that was applied.
     applied: u64,
+    /// The index of the last checkpoint of another node: the WAL may lack entries up to it.
+    installed: u64,
     logs: BTreeMap<Arc<str>, LogTail>,
     last_connection: u64,
     last_offer: u64,
@@ -63,8 +66,14 @@ pub(crate) struct Asker {
 /// The end of a log, and its connection if there is one.
 #[derive(Default)]
 struct LogTail {
-    /// The place of its last entry.
+    /// The place of its last entry, or that of the checkpoint.
     last: Place,
+    /// What a copy is known to hold, here or where the checkpoint was made.
+    start: Option<KnownStart>,
+    /// What this node's copy is known to hold.
+    copied: Place,
+    /// The index of the first entry that this node's copy may lack.
+    lacks_from: Option<u64>,
     /// Its entries after `before`, for the connection.
     recent: VecDeque<(Place, Bytes)>,
     recent_bytes: usize,
@@ -105,7 +114,10 @@ impl fmt::Display for DeliveryEnd {
 
 impl LogTail {
     fn keep(&mut self, place: Place, entry: Bytes) {
-        self.last = place;
+        self.last = self.last.max(place);
+        if self.start.as_ref().is_none_or(|start| start.place < place) {
+            self.lacks_from.get_or_insert(index_of(place));
+        }
         if self.connection == 0 {
             self.before = place;
             return;
@@ -134,6 +146,14 @@ impl Delivered {
         self.tell(&log, connection, Arrival::Offer { id, outcome })
     }
 
+    /// Answers questions that wait until this index is applied.
+    fn answer_up_to(&mut self, index: u64) -> Vec<Waker> {
+        let (due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.ends).into_iter().partition(|(wanted, _)| *wanted <= index);
+        self.ends = later;
+        due.iter().filter_map(|(_, asker)| self.answer(asker, true)).collect()
+    }
+
     fn answer(&mut self, asker: &Asker, is_known: bool) -> Option<Waker> {
         let last = self.logs.get(&asker.log).map(|tail| tail.last);
         let last = if planted(Plant::EndOfGroup) { Some(place(self.applied, 0)) } else { last };
@@ -159,19 +179,97 @@ impl Delivery {
                 woken.extend(state.settle(offer, OfferOutcome::Placed(place)));
             }
         }
-        let (due, later) =
-            std::mem::take(&mut state.ends).into_iter().partition(|(wanted, _)| *wanted <= index);
-        let due: Vec<(u64, Asker)> = due;
-        state.ends = later;
-        woken.extend(due.iter().filter_map(|(_, asker)| state.answer(asker, true)));
+        woken.extend(state.answer_up_to(index));
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Delivery {
-    pub(crate) fn new(start: u64) -> Delivery {
-        Delivery { start, state: Mutex::default() }
+    /// Goes on after a checkpoint, if there is one.
+    pub(crate) fn new(start: u64, checkpoint: Option<&Checkpoint>) -> Delivery {
+        let delivery = Delivery { start, state: Mutex::default() };
+        if let Some(checkpoint) = checkpoint {
+            delivery.begin_after(checkpoint);
+        }
+        delivery
+    }
+
+    /// Goes on after a checkpoint of another node: what is before will not be applied here.
+    pub(crate) fn install(&self, checkpoint: &Checkpoint) {
+        self.state().installed = checkpoint.id.index;
+        self.begin_after(checkpoint);
+    }
+
+    fn begin_after(&self, checkpoint: &Checkpoint) {
+        let mut state = self.state();
+        let index = checkpoint.id.index;
+        if index <= state.applied {
+            return;
+        }
+        state.applied = index;
+        for (log, start) in &checkpoint.logs {
+            let tail = state.logs.entry(Arc::clone(log)).or_default();
+            if tail.start.as_ref().is_none_or(|known| known.place < start.place) {
+                tail.start = Some(start.clone());
+            }
+            // What a frame before it has of the log is no longer known.
+            tail.recent.retain(|(place, _)| index_of(*place) > index);
+            tail.recent_bytes = tail.recent.iter().map(|(_, entry)| entry.len()).sum();
+            tail.before = place(index, MAX_ITEMS - 1);
+            tail.last = tail.last.max(start.place);
+            tail.lacks_from = None;
+        }
+        let woken = state.answer_up_to(index);
+        let waiting = state.logs.values_mut().filter_map(|tail| tail.waker.take());
+        let woken: Vec<Waker> = woken.into_iter().chain(waiting).collect();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// A log's copy holds everything up to this place.
+    pub(crate) fn durable(&self, log: &Arc<str>, upto: KnownStart) {
+        let mut state = self.state();
+        let tail = state.logs.entry(Arc::clone(log)).or_default();
+        tail.copied = tail.copied.max(upto.place);
+        if tail.start.as_ref().is_none_or(|known| known.place < upto.place) {
+            // The frame of that place may have more.
+            tail.lacks_from = (upto.place < tail.last).then(|| index_of(upto.place));
+            tail.start = Some(upto);
+        }
+    }
+
+    /// Where a log goes on if entries up to this index, or up to those of the last checkpoint of
+    /// another node, are gone; `None` if this place is not before that.
+    pub(crate) fn gap_after(&self, log: &str, after: Place, purged: u64) -> Option<KnownStart> {
+        let state = self.state();
+        let gone = purged.max(state.installed);
+        if gone == 0 || after >= place(gone, MAX_ITEMS - 1) {
+            return None;
+        }
+        state.logs.get(log)?.start.clone().filter(|start| start.place > after)
+    }
+
+    /// The last index up to which the copies hold all entries, and where the logs go on then.
+    pub(crate) fn copied(&self) -> (u64, BTreeMap<Arc<str>, KnownStart>) {
+        let state = self.state();
+        let lacks_from = state.logs.values().filter_map(|tail| tail.lacks_from);
+        let upto = lacks_from.min().map_or(state.applied, |first| first - 1);
+        let starts = state.logs.iter();
+        let starts = starts.filter_map(|(log, tail)| Some((Arc::clone(log), tail.start.clone()?)));
+        (upto.min(state.applied), starts.collect())
+    }
+
+    /// Whether a copy here may lack what was dropped.
+    pub(crate) fn lacks_copies(&self) -> bool {
+        let lacks = |tail: &LogTail| tail.start.as_ref().is_some_and(|s| s.place > tail.copied);
+        self.state().logs.values().any(lacks)
+    }
+
+    /// Nobody here reads this log any more: its entries hold nothing back.
+    pub(crate) fn forget(&self, log: &str) {
+        let state = Arc::from(&b""[..]);
+        self.durable(&Arc::from(log), KnownStart { place: Place(u64::MAX), state });
     }
 
     fn state(&self) -> MutexGuard<'_, Delivered> {
@@ -202,8 +300,8 @@ impl Delivery {
     pub(crate) fn disconnect(&self, log: &str, connection: u64) {
         let mut state = self.state();
         if let Some(tail) = state.logs.get_mut(log).filter(|tail| tail.connection == connection) {
-            let last = tail.last;
-            *tail = LogTail { last, before: last, ..LogTail::default() };
+            let LogTail { last, start, copied, lacks_from, .. } = std::mem::take(tail);
+            *tail = LogTail { last, before: last, start, copied, lacks_from, ..LogTail::default() };
         }
     }
 

@@ -16,6 +16,12 @@ const KIND: u8 = 1;
 /// Most items of a frame.
 pub(crate) const MAX_ITEMS: usize = 1 << ITEM_BITS;
 const ITEM_BITS: u32 = 12;
+/// Bytes before the first item.
+pub(crate) const HEADER_BYTES: usize = 3;
+/// Bytes of a frame around the entry of one item, if its log has the longest name.
+pub(crate) const LARGEST_OVERHEAD_BYTES: usize = HEADER_BYTES + ITEM_BYTES + 255;
+/// Bytes of an item beside the log's name and the entry.
+const ITEM_BYTES: usize = 22;
 /// Bytes of a frame with which no more items are taken.
 pub(crate) const FULL_BYTES: usize = 1 << 20;
 
@@ -32,7 +38,7 @@ pub(crate) struct Item {
 impl Item {
     /// Bytes in a frame.
     pub(crate) fn bytes(&self) -> usize {
-        22 + self.log.len() + self.entry.len()
+        ITEM_BYTES + self.log.len() + self.entry.len()
     }
 }
 
@@ -50,7 +56,7 @@ pub(crate) fn index_of(place: Place) -> u64 {
 /// Encodes a frame.
 pub(crate) fn encode(items: &[Item]) -> Bytes {
     assert!(items.len() <= MAX_ITEMS, "a frame has a limit");
-    let mut out = Vec::with_capacity(3 + items.iter().map(Item::bytes).sum::<usize>());
+    let mut out = Vec::with_capacity(HEADER_BYTES + items.iter().map(Item::bytes).sum::<usize>());
     out.put_u8(KIND);
     out.put_u16_le(items.len() as u16);
     for Item { start, offer, log, entry } in items {

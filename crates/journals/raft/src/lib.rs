@@ -18,11 +18,15 @@
 //! - `by_hand`: a node without threads, for the simulator.
 //! - `message`: what nodes tell each other; `wire`: the same as bytes.
 //! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
+//! - `checkpoint`, `trim`: what stands for entries that copies hold, and when these are dropped;
+//!   `copy_source`: where a node gets their events that lacks them.
 
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "simulated")]
 pub mod by_hand;
+mod checkpoint;
+mod copy_source;
 mod delivery;
 mod elector;
 mod frame;
@@ -37,9 +41,11 @@ mod plants;
 mod runtime;
 mod shared_log;
 mod shared_node;
+mod trim;
 pub mod wal;
 mod wire;
 
+pub use copy_source::CopySource;
 pub use group::{FoundError, Links, StartError};
 pub use members::{MemberAddress, MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};

@@ -2,6 +2,7 @@
 
 use crate::frame::Item;
 use crate::wal::{Entry, EntryId, Vote};
+use bytes::Bytes;
 
 /// A message of one node to another. Messages may be lost, doubled and overtake each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,13 @@ pub enum Question {
         /// Its last entry.
         last: EntryId,
     },
+    /// Raft's InstallSnapshot: the checkpoint for a node that lacks purged entries.
+    Install {
+        /// The orderer's vote, which is committed.
+        vote: Vote,
+        /// The checkpoint, as it is on disk.
+        checkpoint: Bytes,
+    },
     /// Whether the receiver would vote for a node whose last entry is this one.
     WouldElect {
         /// The entry.
@@ -74,6 +82,8 @@ pub enum Answer {
         /// The voter's last entry.
         last: EntryId,
     },
+    /// To `Install`: the receiver's vote, which tells whether it has accepted the sender's.
+    Installed(Vote),
     /// To `WouldElect`.
     WouldElect(bool),
     /// To `End`: the index; `None` if the receiver does not order or could not confirm it.

@@ -1,12 +1,14 @@
 //! A node of the group: one thread turns the runtime with the library and what is around it,
 //! another one writes the WAL. What they do can be done [by hand](crate::by_hand) instead.
 
+use crate::checkpoint::Checkpoint;
+use crate::copy_source::CopySource;
 use crate::delivery::Delivery;
 use crate::elector::{Elector, Step};
 use crate::frame;
 use crate::group::{
-    self, ChangeOfMembers, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
-    ProposalOutcome, Raft, StartError, WalWriter,
+    self, ChangeOfMembers, Checkpoints, FoundError, GroupWatch, LinkNetworks, Links, LogStore,
+    Machine, Peers, ProposalOutcome, Raft, StartError, WalWriter,
 };
 use crate::members::{MemberAddress, MembersChange, MembersError, may_replace};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
@@ -14,6 +16,7 @@ use crate::plants::{Plant, planted};
 use crate::runtime::{HandRuntime, within};
 use crate::shared_log::{LeadChoice, RaftLog};
 use crate::shared_node::{NOBODY, SharedNode, locked};
+use crate::trim::trim;
 use crate::wal::{EntryId, Wal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,6 +39,11 @@ pub struct RaftOptions {
     pub start: u64,
     /// The clock. Only its monotonic time is used.
     pub clock: Arc<dyn Clock>,
+    /// Bytes of entries that stay in the WAL although copies hold them, for nodes that were away:
+    /// a node that has missed more reads the copies of others.
+    pub keep_bytes: u64,
+    /// The copies of other nodes.
+    pub copies: Arc<dyn CopySource>,
 }
 
 /// What a node knows of its group.
@@ -49,6 +57,13 @@ pub struct GroupReport {
     pub last: EntryId,
     /// The index of the last entry that was delivered here.
     pub applied: u64,
+    /// The index of the last entry that was dropped because copies hold it, 0 if there is none.
+    pub purged: u64,
+    /// Bytes of entries in the WAL.
+    pub kept_bytes: u64,
+    /// Whether a copy here may lack what was dropped: others have it, and this node does not count
+    /// as one that has. So for some seconds after each start.
+    pub lacks_copies: bool,
     /// Frames that this node has proposed.
     pub frames: u64,
     /// Who votes, as the newest entry about members says that is durable here.
@@ -89,7 +104,7 @@ impl RaftNode {
         links: Arc<dyn Links>,
         options: RaftOptions,
     ) -> Result<RaftNode, StartError> {
-        let (shared, writer, turner, started) = assemble(wal, links, options);
+        let (shared, writer, turner, started) = assemble(wal, links, options)?;
         let runtime = turner.runtime.clone();
         let writing = spawn("raft-wal", move || writer.serve());
         let turning = spawn("raft-node", move || turner.serve());
@@ -202,6 +217,11 @@ impl RaftNode {
         RaftLog::new(Arc::clone(&self.shared), log, lead)
     }
 
+    /// The log of this name is gone for ever: its entries hold nothing back.
+    pub fn forget(&self, log: &str) {
+        self.shared.delivery.forget(log);
+    }
+
     /// What this node knows of its group.
     #[must_use]
     pub fn report(&self) -> GroupReport {
@@ -212,6 +232,9 @@ impl RaftNode {
             term: shared.term.load(Ordering::Acquire),
             last: shared.reader.last(),
             applied: shared.delivery.applied_index(),
+            purged: shared.reader.purged().index,
+            kept_bytes: shared.reader.kept_bytes(),
+            lacks_copies: shared.delivery.lacks_copies(),
             frames: shared.frames.load(Ordering::Relaxed),
             voters: members.all_voters(),
             learners: members.learners.clone(),
@@ -241,8 +264,15 @@ pub(crate) fn assemble(
     wal: Wal,
     links: Arc<dyn Links>,
     options: RaftOptions,
-) -> (Arc<SharedNode>, WalWriter, NodeTurner, Started) {
-    let RaftOptions { patience, start, clock } = options;
+) -> Result<(Arc<SharedNode>, WalWriter, NodeTurner, Started), StartError> {
+    let RaftOptions { patience, start, clock, keep_bytes, copies } = options;
+    let checkpoint = wal.checkpoint().map(Checkpoint::decode);
+    let is_read = checkpoint.as_ref().is_none_or(Option::is_some);
+    let checkpoint = checkpoint.flatten();
+    let stands_for = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.id.index);
+    if !is_read || stands_for < wal.reader().purged().index {
+        return Err(StartError::NoCheckpoint);
+    }
     let patience = patience.max(Duration::from_millis(20));
     let node = wal.identity().node_id;
     assert_ne!(node, NOBODY, "an id of a node");
@@ -251,13 +281,16 @@ pub(crate) fn assemble(
     let shared = Arc::new(SharedNode {
         node,
         patience,
-        delivery: Arc::new(Delivery::new(start)),
+        delivery: Arc::new(Delivery::new(start, checkpoint.as_ref())),
         reader: wal.reader(),
+        full_bytes: frame::FULL_BYTES.min(wal.largest_entry_bytes()),
         peers: Arc::new(Peers::new(links, start)),
         offered: Mutex::default(),
         has_offers: Notify::new(),
         asked: Mutex::default(),
         has_asked: Notify::new(),
+        has_copied: Notify::new(),
+        copies,
         elector: Mutex::new(Elector::new(patience, start ^ node, now_us)),
         members: Mutex::default(),
         elector_moved: Notify::new(),
@@ -270,12 +303,17 @@ pub(crate) fn assemble(
         clock: Arc::clone(&clock),
     });
     let (queue, writer) = WalWriter::new(wal);
-    let store = LogStore::new(queue, &writer.wal);
+    let checkpoints = Arc::new(Checkpoints::new(queue.clone(), checkpoint));
+    let store = LogStore::new(queue, Arc::clone(&checkpoints), &writer.wal);
+    let machine = Machine::new(Arc::clone(&shared.delivery), Arc::clone(&checkpoints));
+    let machine = machine.ok_or(StartError::NoCheckpoint)?;
     let runtime = HandRuntime::new(clock);
     let (raft, started) = oneshot::channel();
-    runtime.spawn(main(Arc::clone(&shared), runtime.clone(), store, arrivals, raft));
+    let trimming = (checkpoints, keep_bytes);
+    let parts = (store, machine, trimming, arrivals);
+    runtime.spawn(main(Arc::clone(&shared), runtime.clone(), parts, raft));
     let turner = NodeTurner { runtime, shared: Arc::clone(&shared) };
-    (shared, writer, turner, started)
+    Ok((shared, writer, turner, started))
 }
 
 /// Turns the runtime of a node, which ends with it.
@@ -306,15 +344,17 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// What the library and the tasks around it take.
+type Parts = (LogStore, Machine, (Arc<Checkpoints>, u64), mpsc::UnboundedReceiver<(u64, Message)>);
+
 /// Starts the library and the tasks around it.
 async fn main(
     shared: Arc<SharedNode>,
     runtime: HandRuntime,
-    store: LogStore,
-    arrivals: mpsc::UnboundedReceiver<(u64, Message)>,
+    parts: Parts,
     started: oneshot::Sender<Result<Raft, StartError>>,
 ) {
-    let machine = Machine::new(Arc::clone(&shared.delivery) as _);
+    let (store, machine, (checkpoints, keep_bytes), arrivals) = parts;
     let networks = LinkNetworks(Arc::clone(&shared.peers));
     match group::start(shared.node, shared.patience, networks, store, machine).await {
         Err(error) => drop(started.send(Err(error))),
@@ -324,6 +364,7 @@ async fn main(
             runtime.spawn(elect(Arc::clone(&shared), runtime.clone(), raft.clone()));
             runtime.spawn(propose(Arc::clone(&shared), runtime.clone(), raft.clone()));
             runtime.spawn(find_ends(Arc::clone(&shared), raft.clone()));
+            runtime.spawn(trim(Arc::clone(&shared), raft.clone(), checkpoints, keep_bytes));
             let _ = started.send(Ok(raft));
         }
     }

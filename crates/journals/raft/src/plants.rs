@@ -31,13 +31,15 @@ pub enum Plant {
     EndOfGroup,
     /// A node that was the orderer when it stopped is the orderer when it starts.
     RestoresOrderer,
+    /// Entries are purged before a checkpoint stands for them.
+    PurgesEarly,
     /// A node whose WAL is lost comes back under the same id. The simulator does it, not the
     /// engine.
     ReusesId,
 }
 
-/// The bugs that the simulator looks for, with their names on its command line. Nothing is purged
-/// yet, so files have no former life.
+/// The bugs that the simulator looks for, with their names on its command line. Those of reused
+/// files are left to the WAL's model test.
 pub const SIMULATED: &[(Plant, &str)] = &[
     (Plant::AckBeforeBarrier, "ack-before-barrier"),
     (Plant::VoteNotDurable, "vote-not-durable"),
@@ -48,6 +50,7 @@ pub const SIMULATED: &[(Plant, &str)] = &[
     (Plant::OldRound, "old-round"),
     (Plant::EndOfGroup, "end-of-group"),
     (Plant::RestoresOrderer, "restores-orderer"),
+    (Plant::PurgesEarly, "purges-early"),
     (Plant::ReusesId, "reuses-id"),
 ];
 

@@ -1,7 +1,8 @@
 //! The engine as a log sees it.
 
+use crate::checkpoint::KnownStart;
 use crate::delivery::{Asker, DeliveryEnd, NextArrival};
-use crate::frame::{self, index_of, place};
+use crate::frame::{self, LARGEST_OVERHEAD_BYTES, index_of, place};
 use crate::shared_node::SharedNode;
 use crate::wal::{Entry, WalFault, WalReader};
 use bytes::Bytes;
@@ -10,13 +11,17 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 use wellspring_log::shared::{
-    Arrival, AskId, EngineLeader, OfferId, Place, PlacedEntry, SharedLimits, SharedLog,
-    SharedLogError,
+    Arrival, AskId, EngineLeader, Fetched, LogStart, OfferId, Place, PlacedEntry, Retention,
+    SharedLimits, SharedLog, SharedLogError,
 };
 
-/// Most bytes of an entry of a log.
-const ENTRY_BYTES: usize = 1 << 20;
 const WINDOW: usize = 32;
+/// More is written back at once with less delay for others: larger pieces delayed barriers tenfold
+/// when backups were measured.
+const UNSYNCED_BYTES: u64 = 512 << 10;
+/// After so many times the patience, half a minute as a rule, a log says what its copy holds,
+/// however little it has written.
+const TELL_WITHIN: u32 = 60;
 /// Bytes of entries that are searched at a time.
 const SEARCHED_BYTES: usize = 4 << 20;
 
@@ -39,13 +44,24 @@ pub struct RaftLog {
     read: Option<Place>,
     /// What was found in the WAL.
     found: VecDeque<PlacedEntry>,
+    /// Where the entries begin that it can be told, if it lacks some before: those come from
+    /// copies.
+    gap_until: Place,
 }
 
 impl RaftLog {
     pub(crate) fn new(node: Arc<SharedNode>, log: &str, lead: LeadChoice) -> RaftLog {
         let log: Arc<str> = log.into();
         let connection = node.delivery.connect(&log);
-        RaftLog { node, log, lead, connection, read: None, found: VecDeque::new() }
+        RaftLog {
+            node,
+            log,
+            lead,
+            connection,
+            read: None,
+            found: VecDeque::new(),
+            gap_until: Place(0),
+        }
     }
 }
 
@@ -105,7 +121,12 @@ fn search(
 impl SharedLog for RaftLog {
     fn limits(&self) -> SharedLimits {
         let lead_timeout_min = self.node.patience.max(Duration::from_millis(10));
-        SharedLimits { entry_bytes: ENTRY_BYTES, window: WINDOW, lead_timeout_min }
+        let retention = Retention::UntilCopied {
+            unsynced_bytes: UNSYNCED_BYTES,
+            within: lead_timeout_min * TELL_WITHIN,
+        };
+        let entry_bytes = self.node.full_bytes.saturating_sub(LARGEST_OVERHEAD_BYTES);
+        SharedLimits { entry_bytes, window: WINDOW, lead_timeout_min, retention }
     }
 
     fn follow(&mut self, after: Place) {
@@ -113,7 +134,6 @@ impl SharedLog for RaftLog {
     }
 
     fn offer(&mut self, id: OfferId, _: Place, entry: Arc<[u8]>) {
-        assert!(entry.len() <= ENTRY_BYTES, "an entry of {} bytes", entry.len());
         self.node.offer(&self.log, self.connection, id, Bytes::from_owner(entry));
     }
 
@@ -140,27 +160,44 @@ impl SharedLog for RaftLog {
                 }
                 Some(NextArrival::InWal { applied }) => {
                     let after = self.read.expect("it follows");
+                    if let Some(start) = self.gap_after(after)? {
+                        self.read = Some(start.place);
+                        return Ok(Arrival::Gap(start));
+                    }
                     let found =
                         search(&self.node.reader, &self.log, after, applied, SEARCHED_BYTES)?;
-                    assert!(!found.is_empty(), "what was applied after place {after:?} is there");
+                    if found.is_empty() {
+                        // A checkpoint does not tell where the log's last entry is.
+                        self.read = Some(after.max(place(applied, frame::MAX_ITEMS - 1)));
+                    }
                     self.found = found.into();
                 }
             }
         }
     }
 
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError> {
+        if self.gap_after(after)?.is_some() || after < self.gap_until {
+            let batches = self.node.copies.accepted_after(&self.log, after, max_bytes)?;
+            return Ok(Fetched::Accepted(batches));
+        }
         let applied = self.node.delivery.applied_index();
-        search(&self.node.reader, &self.log, after, applied, max_bytes)
+        search(&self.node.reader, &self.log, after, applied, max_bytes).map(Fetched::Entries)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
         let purged = self.node.reader.purged().index;
-        Ok(if purged == 0 { Place(0) } else { place(purged, frame::MAX_ITEMS - 1) })
+        Ok(self.node.delivery.gap_after(&self.log, after, purged).map(
+            |KnownStart { place, state }| {
+                self.gap_until = self.gap_until.max(place);
+                LogStart { place, state: Some(state) }
+            },
+        ))
+    }
+
+    fn durable(&mut self, upto: Place, state: Arc<[u8]>) {
+        self.node.delivery.durable(&self.log, KnownStart { place: upto, state });
+        self.node.has_copied.notify_one();
     }
 
     fn engine_leader(&self) -> Option<EngineLeader> {

@@ -1,8 +1,9 @@
 //! What the threads of a node share with its logs.
 
+use crate::copy_source::CopySource;
 use crate::delivery::{Asker, Delivery};
 use crate::elector::Elector;
-use crate::frame::{FULL_BYTES, Item, MAX_ITEMS};
+use crate::frame::{HEADER_BYTES, Item, MAX_ITEMS};
 use crate::group::Peers;
 use crate::members::Members;
 use crate::message::Message;
@@ -29,12 +30,18 @@ pub(crate) struct SharedNode {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) delivery: Arc<Delivery>,
     pub(crate) reader: WalReader,
+    /// Bytes of a frame with which no more items are taken.
+    pub(crate) full_bytes: usize,
     pub(crate) peers: Arc<Peers>,
     pub(crate) offered: Mutex<OfferQueue>,
     /// Something was offered, or can be proposed.
     pub(crate) has_offers: Notify,
     pub(crate) asked: Mutex<Vec<Asker>>,
     pub(crate) has_asked: Notify,
+    /// A copy holds more.
+    pub(crate) has_copied: Notify,
+    /// The copies of other nodes.
+    pub(crate) copies: Arc<dyn CopySource>,
     pub(crate) elector: Mutex<Elector>,
     pub(crate) members: Mutex<Members>,
     pub(crate) elector_moved: Notify,
@@ -58,11 +65,11 @@ pub(crate) struct OfferQueue {
 
 impl OfferQueue {
     /// Takes as many items as fit into a frame.
-    fn fill(&mut self) -> Vec<Item> {
-        let (mut frame, mut bytes) = (Vec::new(), 0);
+    fn fill(&mut self, full_bytes: usize) -> Vec<Item> {
+        let (mut frame, mut bytes) = (Vec::new(), HEADER_BYTES);
         while let Some(item) = self.items.front()
             && frame.len() < MAX_ITEMS
-            && (frame.is_empty() || bytes + item.bytes() <= FULL_BYTES)
+            && (frame.is_empty() || bytes + item.bytes() <= full_bytes)
         {
             bytes += item.bytes();
             frame.extend(self.items.pop_front());
@@ -112,7 +119,7 @@ impl SharedNode {
 
     /// The offers of the next message to an orderer elsewhere.
     pub(crate) fn next_offers(&self) -> Vec<Item> {
-        locked(&self.offered).fill()
+        locked(&self.offered).fill(self.full_bytes)
     }
 
     /// The items of the next frame, if one may be proposed.
@@ -122,6 +129,6 @@ impl SharedNode {
             return Vec::new();
         }
         offered.under_way += 1;
-        offered.fill()
+        offered.fill(self.full_bytes)
     }
 }

@@ -12,6 +12,7 @@
 //!   5 appended    outcome u8 (0 all, 1 up to, 2 conflict, 3 later vote) | entry | vote
 //!   6 elected     vote | granted u8 | last entry      7 would elect   u8     8 end   u8 | index u64
 //!   9 offers      a frame (see `frame`)      10 not ordering   numbers of offers u64
+//!  11 install     vote | the checkpoint      12 installed     vote
 //! vote: term u64 | node u64, 0 for none | committed u8. entry: term u64 | index u64
 //! ```
 //!
@@ -61,7 +62,7 @@ impl Message {
     pub fn is_bulk(&self) -> bool {
         match self {
             Message::Ask { question: Question::Append { entries, .. }, .. } => !entries.is_empty(),
-            Message::Offers(_) => true,
+            Message::Ask { question: Question::Install { .. }, .. } | Message::Offers(_) => true,
             _ => false,
         }
     }
@@ -120,10 +121,12 @@ impl Message {
         }
         let is_alone = matches!(kind, 9 | 10);
         let message = match kind {
-            1..=4 => {
+            1..=4 | 11 => {
                 take_question(kind, &mut body).map(|question| Message::Ask { request, question })
             }
-            5..=8 => take_answer(kind, &mut body).map(|answer| Message::Answer { request, answer }),
+            5..=8 | 12 => {
+                take_answer(kind, &mut body).map(|answer| Message::Answer { request, answer })
+            }
             9 => frame::decode(std::mem::take(&mut body))
                 .map(|items| Message::Offers(items.into_iter().map(Offer).collect())),
             10 => (0..length / 8)
@@ -215,6 +218,11 @@ fn put_question(question: &Question, out: &mut Vec<u8>) -> u8 {
             3
         }
         Question::End => 4,
+        Question::Install { vote, checkpoint } => {
+            put_vote(*vote, out);
+            out.put_slice(checkpoint);
+            11
+        }
     }
 }
 
@@ -234,7 +242,8 @@ fn take_question(kind: u8, body: &mut Bytes) -> Option<Question> {
         }
         2 => Question::Elect { vote: take_vote(body)?, last: take_id(body)? },
         3 => Question::WouldElect { last: take_id(body)? },
-        _ => Question::End,
+        4 => Question::End,
+        _ => Question::Install { vote: take_vote(body)?, checkpoint: std::mem::take(body) },
     })
 }
 
@@ -268,6 +277,10 @@ fn put_answer(answer: &Answer, out: &mut Vec<u8>) -> u8 {
             out.put_u64_le(index.unwrap_or_default());
             8
         }
+        Answer::Installed(vote) => {
+            put_vote(*vote, out);
+            12
+        }
     }
 }
 
@@ -290,6 +303,7 @@ fn take_answer(kind: u8, body: &mut Bytes) -> Option<Answer> {
             last: take_id(body)?,
         },
         7 => Answer::WouldElect(take_bool(body)?),
+        12 => Answer::Installed(take_vote(body)?),
         _ => {
             let (is_known, index) = (take_bool(body)?, body.try_get_u64_le().ok()?);
             if !is_known && index != 0 {
@@ -331,6 +345,7 @@ mod tests {
             (vote(), id()).prop_map(|(vote, last)| Question::Elect { vote, last }),
             id().prop_map(|last| Question::WouldElect { last }),
             Just(Question::End),
+            (vote(), bytes()).prop_map(|(vote, checkpoint)| Question::Install { vote, checkpoint }),
         ];
         let answer = prop_oneof![
             Just(Answer::Appended(AppendOutcome::Appended)),
@@ -342,6 +357,7 @@ mod tests {
             }),
             any::<bool>().prop_map(Answer::WouldElect),
             any::<Option<u64>>().prop_map(Answer::End),
+            vote().prop_map(Answer::Installed),
         ];
         let item = (any::<u64>(), any::<u64>(), "[a-z.0-9]{0,9}", bytes()).prop_map(
             |(start, offer, log, entry)| Offer(Item { start, offer, log: log.into(), entry }),

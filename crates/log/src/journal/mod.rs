@@ -22,7 +22,7 @@ pub(crate) use shared::{
 
 use crate::role::Role;
 use crate::shared::rule::AcceptedBatch;
-use crate::shared::{Place, PlacedEntry, SharedLogError};
+use crate::shared::{Fetched, Place, SharedLogError};
 use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
@@ -145,8 +145,8 @@ pub(crate) trait Journal: Send {
     ///
     /// # Errors
     /// [`SharedLogError`].
-    fn fetch(&mut self, _after: Place) -> Result<Vec<PlacedEntry>, SharedLogError> {
-        Ok(Vec::new())
+    fn fetch(&mut self, _after: Place) -> Result<Fetched, SharedLogError> {
+        Ok(Fetched::Entries(Vec::new()))
     }
 
     /// The active segment has been rewritten: its header and its end are the same, except for the

@@ -136,6 +136,11 @@ impl SegmentWriter {
         self.active.synced_to < self.active.end
     }
 
+    /// Bytes that no barrier has covered yet.
+    pub(super) fn unsynced_bytes(&self) -> u64 {
+        self.active.end - self.active.synced_to
+    }
+
     /// Makes everything written durable.
     ///
     /// # Errors

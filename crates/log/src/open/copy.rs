@@ -10,9 +10,9 @@ use crate::options::{Options, Sync};
 use crate::recover;
 use crate::role::Role;
 use crate::sequencer::NodeProcess;
-use crate::shared::Place;
-use crate::shared::SharedOptions;
 use crate::shared::entry::{Entry, MAX_NAME_BYTES, MAX_URL_BYTES};
+use crate::shared::rule::RuleState;
+use crate::shared::{Fetched, Place, SharedOptions};
 use crate::shared::{SharedLimits, SharedLog};
 use crate::storage::Storage;
 use std::io;
@@ -123,9 +123,18 @@ fn founding(engine: &mut dyn SharedLog, dir: &str) -> Result<CopyIdentity, OpenE
         doing: format!("determining which shared log {dir} is a copy of"),
         error: io::Error::other(what),
     };
-    let entries = engine.fetch(Place(0), 1).map_err(|error| failed(error.to_string()))?;
-    let first = entries.first().map(|(_, entry)| Entry::decode(entry));
-    match first {
+    let gap = engine.gap_after(Place(0)).map_err(|error| failed(error.to_string()))?;
+    if let Some(state) = gap.and_then(|gap| gap.state)
+        && let Some(RuleState { cluster, log, .. }) = RuleState::decode(&state)
+    {
+        return Ok(CopyIdentity { cluster, log, leader: None });
+    }
+    let first = engine.fetch(Place(0), 1).map_err(|error| failed(error.to_string()))?;
+    let entries = match &first {
+        Fetched::Entries(entries) => &entries[..],
+        Fetched::Accepted(_) => &[],
+    };
+    match entries.first().map(|(_, entry)| Entry::decode(entry)) {
         Some(Ok(Entry::Founded { cluster, log })) => {
             Ok(CopyIdentity { cluster, log: log.to_owned(), leader: None })
         }

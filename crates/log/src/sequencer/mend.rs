@@ -1,8 +1,9 @@
 //! Rewrites damaged segments of an open copy from the shared log. A log of files has no such
 //! source: its damage stays until an operator restores it.
 //!
-//! The rule is applied again to the entries after the batch before the segment, so the same batches
-//! are accepted as before; their records have the same offsets, so the index stays valid.
+//! The rule is applied again to the entries after the batch before the segment, or to the batches
+//! that another copy has, so the same batches are accepted as before; their records have the same
+//! offsets, so the index stays valid.
 
 use super::Sequencer;
 use super::commit::Committer;
@@ -11,8 +12,8 @@ use crate::journal::{JournalBatch, Resume, SealedBy};
 use crate::plants::{Plant, planted};
 use crate::recover;
 use crate::role::Role;
-use crate::shared::Place;
 use crate::shared::rule::{AcceptedBatch, EntryEffect, Rule};
+use crate::shared::{Fetched, Place};
 use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
@@ -88,14 +89,19 @@ impl Sequencer {
         let mut rule = Rule::at(before.epoch, base - 1, before.chain, Some(Default::default()));
         let mut after = before.place;
         while rule.head() < last {
-            let entries = committer.journal.fetch(after).map_err(io::Error::other)?;
+            let fetched = committer.journal.fetch(after).map_err(io::Error::other)?;
+            let (entries, is_accepted) = match fetched {
+                Fetched::Entries(entries) => (entries, false),
+                Fetched::Accepted(batches) => (batches, true),
+            };
             if entries.is_empty() {
                 return Err(gone());
             }
             for (place, entry) in entries {
                 after = place;
-                let verdict =
-                    rule.judge(entry).map_err(|fault| io::Error::other(fault.to_string()))?;
+                let judged =
+                    if is_accepted { rule.judge_accepted(entry) } else { rule.judge(entry) };
+                let verdict = judged.map_err(|fault| io::Error::other(fault.to_string()))?;
                 if let EntryEffect::Accepted(accepted) = verdict {
                     rewrite.write(&accepted, place)?;
                 }

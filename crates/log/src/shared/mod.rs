@@ -97,6 +97,28 @@ pub use wellspring_format::Place;
 /// An entry with its place.
 pub type PlacedEntry = (Place, Arc<[u8]>);
 
+/// Where the entries begin that an engine still has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogStart {
+    /// Those after this place are there.
+    pub place: Place,
+    /// What a reader has to know of those before, to begin here: what some node's log has told the
+    /// engine with [`durable`](SharedLog::durable). `None`: they are lost, and a copy that ends
+    /// before this place cannot catch up.
+    pub state: Option<Arc<[u8]>>,
+}
+
+/// What an engine has of the entries after a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fetched {
+    /// The entries, in their order and without gaps.
+    Entries(Vec<PlacedEntry>),
+    /// The entries were dropped. These are the batches among them and behind them that took effect,
+    /// each as one entry, whatever its size, made from another node's copy. Claims, void entries
+    /// and everything else are left out.
+    Accepted(Vec<PlacedEntry>),
+}
+
 /// Identifies an [offer](SharedLog::offer) of a process; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfferId(pub u64);
@@ -116,6 +138,23 @@ pub struct SharedLimits {
     /// Minimum silence after which a leader may be considered gone: several times the longest round
     /// trip.
     pub lead_timeout_min: Duration,
+    /// Whether the engine drops entries that copies hold.
+    pub retention: Retention,
+}
+
+/// Which entries an engine keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    /// All of them.
+    Everything,
+    /// Those that copies may lack: the log makes its copy durable whenever it has written so many
+    /// bytes, and from time to time, and [says so](SharedLog::durable).
+    UntilCopied {
+        /// Most bytes of a copy without a barrier.
+        unsynced_bytes: u64,
+        /// Time after which the log says what it has written, however little.
+        within: Duration,
+    },
 }
 
 /// The outcome of an offer. Only the arrival of the entry itself settles anything.
@@ -154,6 +193,10 @@ pub enum Arrival {
         /// `None` if it could not be determined, and asking again may help.
         end: Option<Place>,
     },
+    /// The entries up to this start were dropped before they arrived here: the next entry that
+    /// arrives is the first after it, and what took effect before has to be
+    /// [fetched](SharedLog::fetch).
+    Gap(LogStart),
     /// Nothing at present.
     Nothing,
 }
@@ -215,7 +258,7 @@ pub trait SharedLog: Send + 'static {
 
     /// Starts delivering entries, from the first after this place. Called once, before any other
     /// method except [`limits`](Self::limits), [`fetch`](Self::fetch) and
-    /// [`first_kept`](Self::first_kept).
+    /// [`gap_after`](Self::gap_after).
     fn follow(&mut self, after: Place);
 
     /// Starts appending an entry of at most [`SharedLimits::entry_bytes`]. `after` is the last
@@ -238,19 +281,22 @@ pub trait SharedLog: Send + 'static {
 
     /// Entries after a place, in order, independent of those being delivered: at least one unless
     /// there is none, then as many as fit into about `max_bytes`. Used to compare histories and to
-    /// repair a copy. May block for a round trip.
+    /// repair or complete a copy. May block for a round trip.
     ///
     /// # Errors
     /// [`SharedLogError`].
-    fn fetch(&mut self, after: Place, max_bytes: usize)
-    -> Result<Vec<PlacedEntry>, SharedLogError>;
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError>;
 
-    /// The place before the first retained entry: `Place(0)` if none was ever dropped. A copy that
-    /// ends before it cannot catch up.
+    /// Where the entries that are still there begin, if not all of those after this place are.
     ///
     /// # Errors
     /// [`SharedLogError`].
-    fn first_kept(&mut self) -> Result<Place, SharedLogError>;
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError>;
+
+    /// This node's copy holds everything up to this place behind a barrier, and a reader that knows
+    /// this state can begin after it. For engines that do not [keep
+    /// everything](Retention::Everything).
+    fn durable(&mut self, _upto: Place, _state: Arc<[u8]>) {}
 
     /// Whether wakers of [`next`](Self::next) may work for the log on the waking thread: take what
     /// has arrived, write it and answer requests. That thread must hold no lock of the engine then.

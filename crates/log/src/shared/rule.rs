@@ -26,6 +26,7 @@ use super::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, EntryFault};
 use crate::plants::{Plant, planted};
 use crate::shared::entry::ENTRY_HEADER_BYTES;
 use std::sync::Arc;
+use wellspring_format::record::{read_u32, read_u64};
 use wellspring_types::Position;
 
 /// Upper bound of epochs: a lease's token is `epoch · 2^32 + n` and must fit into 53 bits.
@@ -148,6 +149,60 @@ struct Pending {
     missing: usize,
 }
 
+/// What a reader has to know of the entries before a place, to go on after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleState {
+    /// The cluster of the log.
+    pub cluster: ClusterId,
+    /// Its name.
+    pub log: String,
+    /// The epoch in force, 0 before the first claim.
+    pub epoch: u64,
+    /// The node whose claim is in force, if that is known.
+    pub leader: Option<Claimant>,
+    /// Position of the last event.
+    pub head: Position,
+    /// The chain up to the last batch.
+    pub chain: u32,
+}
+
+impl RuleState {
+    /// Encodes it: the head (8 bytes), the chain (4), the epoch (8), the length of the founding
+    /// entry (4) and that entry, then the claim in force as an entry, or nothing.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let founding = Entry::Founded { cluster: self.cluster, log: &self.log }.encode();
+        let mut bytes = self.head.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.chain.to_le_bytes());
+        bytes.extend_from_slice(&self.epoch.to_le_bytes());
+        bytes.extend_from_slice(&(founding.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&founding);
+        if let Some(Claimant { node, start, url, epoch }) = &self.leader {
+            let claim = Claim { epoch: *epoch, node, start: *start, url };
+            bytes.extend_from_slice(&Entry::Claim(claim).encode());
+        }
+        bytes
+    }
+
+    /// Decodes it; `None` if the bytes are not such a state.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<RuleState> {
+        let (numbers, entries) = bytes.split_at_checked(24)?;
+        let (founding, claim) = entries.split_at_checked(read_u32(numbers, 20) as usize)?;
+        let Ok(Entry::Founded { cluster, log }) = Entry::decode(founding) else { return None };
+        let epoch = read_u64(numbers, 12);
+        let leader = match claim {
+            [] => None,
+            claim => match Entry::decode(claim) {
+                Ok(Entry::Claim(claim)) if claim.epoch == epoch => Some(Claimant::of(&claim)),
+                _ => return None,
+            },
+        };
+        let (head, chain) = (read_u64(numbers, 0), read_u32(numbers, 8));
+        Some(RuleState { cluster, log: log.to_owned(), epoch, leader, head, chain })
+    }
+}
+
 /// The state of a reader of a shared log.
 #[derive(Debug, Clone, Default)]
 pub struct Rule {
@@ -172,6 +227,23 @@ impl Rule {
     pub fn led_by(mut self, leader: Option<Claimant>) -> Rule {
         self.leader = leader.filter(|leader| leader.epoch == self.epoch);
         self
+    }
+
+    /// A reader that knows this and nothing else.
+    #[must_use]
+    pub fn from_state(state: &RuleState) -> Rule {
+        Rule::at(state.epoch, state.head, state.chain, Some(state.cluster))
+            .led_by(state.leader.clone())
+    }
+
+    /// What another reader of the log of this name has to know to go on from here; `None` before
+    /// the founding, and while a batch is incomplete.
+    #[must_use]
+    pub fn state(&self, log: &str) -> Option<RuleState> {
+        let cluster = self.cluster.filter(|_| !self.awaits_parts())?;
+        let (log, leader) = (log.to_owned(), self.leader.clone());
+        let Rule { epoch, head, chain, .. } = *self;
+        Some(RuleState { cluster, log, epoch, leader, head, chain })
     }
 
     /// The epoch in force, 0 before the first claim.
@@ -261,6 +333,35 @@ impl Rule {
             },
             Entry::Founded { .. } | Entry::Probe { .. } => unreachable!("answered above"),
         })
+    }
+
+    /// Applies the next of [the batches that took effect](super::Fetched::Accepted), told without
+    /// the claims between them: it has to follow the one before by position and chain, and its
+    /// epoch is in force from then on.
+    ///
+    /// # Errors
+    /// [`EntryFault`] if the bytes cannot be read, or are not a whole batch. The state is then
+    /// unchanged.
+    pub fn judge_accepted(&mut self, entry: Arc<[u8]>) -> Result<EntryEffect, EntryFault> {
+        let Entry::Batch(BatchPart { batch, parts: 1, .. }) = Entry::decode(&entry)? else {
+            return Err(EntryFault::Malformed("it is not a whole batch"));
+        };
+        let void = if batch.first != self.head + 1 {
+            Some(VoidReason::NotNext)
+        } else if batch.previous != self.chain {
+            Some(VoidReason::OtherPast)
+        } else if batch.epoch < self.epoch {
+            Some(VoidReason::OldEpoch)
+        } else {
+            None
+        };
+        if let Some(reason) = void {
+            return Ok(EntryEffect::Void(reason));
+        }
+        if batch.epoch > self.epoch {
+            (self.epoch, self.leader) = (batch.epoch, None);
+        }
+        Ok(self.accept(AcceptedBatch { batch, entries: vec![entry] }))
     }
 
     fn epoch_void(&self, epoch: u64) -> Option<VoidReason> {

@@ -2,8 +2,8 @@
 //! worst.
 
 use std::time::Duration;
-use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::{Faults, Settings, SimulatedLog};
+use wellspring_log::shared::{Retention, SharedLimits};
 use wellspring_log_conformance::{Harness, JournalUnderTest, SharedNodes};
 
 /// Long enough that a busy machine is rarely mistaken for a silent leader.
@@ -40,7 +40,12 @@ impl JournalUnderTest for Faulty {
             delay_us: 200,
         };
         let lead_timeout_min = Duration::from_millis(10);
-        let limits = SharedLimits { entry_bytes: 4 << 10, window: self.window, lead_timeout_min };
+        let limits = SharedLimits {
+            entry_bytes: 4 << 10,
+            window: self.window,
+            lead_timeout_min,
+            retention: Retention::Everything,
+        };
         let settings = Settings { limits, compares: self.compares, elects: false };
         // Lost offers are repeated after half of this.
         over(3, seed, LEAD_TIMEOUT / 2, SimulatedLog::faulty(seed, faults).with(settings))

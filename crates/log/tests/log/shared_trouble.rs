@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use wellspring_log::shared::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, batch_entries};
-use wellspring_log::shared::simulated::{SimulatedLog, SimulatedNode};
+use wellspring_log::shared::simulated::{Settings, SimulatedLog, SimulatedNode};
 use wellspring_log::shared::{
-    Arrival, AskId, OfferId, Place, PlacedEntry, SharedLimits, SharedLog, SharedLogError,
+    Arrival, AskId, Fetched, LogStart, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
 };
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::SimulatedStorage;
@@ -46,7 +46,7 @@ struct Chatter {
 impl SharedLog for Chatter {
     fn limits(&self) -> SharedLimits {
         let lead_timeout_min = Duration::from_millis(10);
-        SharedLimits { entry_bytes: 8 << 20, window: 4, lead_timeout_min }
+        SharedLimits { lead_timeout_min, ..Settings::default().limits }
     }
 
     fn follow(&mut self, _after: Place) {}
@@ -69,12 +69,12 @@ impl SharedLog for Chatter {
         Ok(Arrival::Entry { place: Place(self.place), entry: entry.encode().into() })
     }
 
-    fn fetch(&mut self, _: Place, _: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
-        Ok(Vec::new())
+    fn fetch(&mut self, _: Place, _: usize) -> Result<Fetched, SharedLogError> {
+        Ok(Fetched::Entries(Vec::new()))
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
-        Ok(Place(0))
+    fn gap_after(&mut self, _: Place) -> Result<Option<LogStart>, SharedLogError> {
+        Ok(None)
     }
 }
 
@@ -137,12 +137,12 @@ impl SharedLog for SuspendsAsker {
         }
     }
 
-    fn fetch(&mut self, after: Place, most: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place, most: usize) -> Result<Fetched, SharedLogError> {
         self.engine.fetch(after, most)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
-        self.engine.first_kept()
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
+        self.engine.gap_after(after)
     }
 }
 
@@ -337,12 +337,12 @@ impl SharedLog for Panicking {
         self.engine.next(waker)
     }
 
-    fn fetch(&mut self, after: Place, most: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place, most: usize) -> Result<Fetched, SharedLogError> {
         self.engine.fetch(after, most)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
-        self.engine.first_kept()
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
+        self.engine.gap_after(after)
     }
 }
 

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use wellspring_host::cluster::config::NodeIdentity;
+use wellspring_host::cluster::copies::CopyReader;
 use wellspring_host::cluster::group::{
     Founding, GroupError, GroupMember, GroupStage, MemberEntry, MemberState,
 };
@@ -12,7 +14,7 @@ use wellspring_host::cluster::streams::{
     AddressSource, Channel, HEADER_BYTES, StreamParty, StreamSink, Streams,
 };
 use wellspring_host::cluster::{
-    ClusterKey, Engine, EngineReach, EngineStatus, Group, GroupState, LogRows, NodeName,
+    ClusterKey, Engine, EngineReach, EngineStatus, Group, GroupState, LogRows, NodeName, Peers,
 };
 use wellspring_host::config::HostConfig;
 use wellspring_host::names::SYSTEM_LOG;
@@ -21,11 +23,11 @@ use wellspring_host::random;
 use wellspring_host::setup::SetupError;
 use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
 use wellspring_journal_raft::{
-    FoundError, LeadChoice, Links, MemberAddress, Message, RaftNode, RaftOptions,
+    CopySource, FoundError, LeadChoice, Links, MemberAddress, Message, RaftNode, RaftOptions,
 };
 use wellspring_log::SystemClock;
 use wellspring_log::inspect::{Holding, holding};
-use wellspring_log::shared::SharedLog;
+use wellspring_log::shared::{Place, PlacedEntry, SharedLog, SharedLogError};
 use wellspring_log::storage::{
     DiskStorage, checked_lines, read_small_file, replace_file, with_check,
 };
@@ -42,6 +44,8 @@ struct RaftEngine {
     storage: Arc<DiskStorage>,
     streams: Arc<Streams>,
     patience: Duration,
+    keep_bytes: u64,
+    copies: Arc<CopyReader>,
     accepted: Mutex<Option<Founding>>,
     running: OnceLock<Arc<Running>>,
 }
@@ -66,8 +70,13 @@ pub(super) fn engine(config: &HostConfig) -> Result<Arc<dyn Engine>, SetupError>
     }
     let storage = Arc::new(DiskStorage::create(&dir).map_err(|error| failed(&error))?);
     let accepted = read_founding(&storage).map_err(|error| failed(&error))?;
+    let identity = cluster.identity(&config.process, has_tls)?;
+    let authorities = cluster.cluster_cacert.clone();
+    let peers = Peers::new(identity.name.clone(), Arc::clone(&key), authorities);
     let engine = RaftEngine {
-        identity: cluster.identity(&config.process, has_tls)?,
+        identity,
+        keep_bytes: cluster.raft_keep_bytes,
+        copies: Arc::new(CopyReader::start(peers)?),
         storage,
         streams: Streams::start(key, cluster.cluster_cacert.clone())?,
         patience: cluster.lead_timeout() / PATIENCE_PARTS,
@@ -135,6 +144,37 @@ impl Links for StreamLinks {
     }
 }
 
+/// The copies of the other members.
+struct OtherCopies {
+    reader: Arc<CopyReader>,
+    streams: Arc<Streams>,
+    running: Arc<OnceLock<Weak<Running>>>,
+    turn: AtomicUsize,
+}
+
+impl CopySource for OtherCopies {
+    fn accepted_after(
+        &self,
+        log: &str,
+        after: Place,
+        _: usize,
+    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        let none = || SharedLogError::Unavailable {
+            reason: format!("no other node has the events of {log} after place {}", after.0),
+        };
+        let running = self.running.get().and_then(Weak::upgrade).ok_or_else(none)?;
+        let report = running.node.report();
+        let is_other = |id: &u64| *id != running.identity.node_id;
+        let mut others: Vec<u64> = report.addresses.into_keys().filter(is_other).collect();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % others.len().max(1);
+        others.rotate_left(turn);
+        // The orderer has the most to do.
+        others.sort_by_key(|id| report.orderer == Some(*id));
+        let urls = others.into_iter().filter_map(|id| self.streams.address(id));
+        urls.filter_map(|url| self.reader.batches(&url, log, after)).next().ok_or_else(none)
+    }
+}
+
 /// What arrives by streams, for the group.
 struct Arrivals(Weak<Running>);
 
@@ -179,7 +219,14 @@ impl RaftEngine {
         let known = Arc::new(OnceLock::new());
         let links = StreamLinks { streams: Arc::clone(&self.streams), running: Arc::clone(&known) };
         let clock = Arc::new(SystemClock);
-        let options = RaftOptions { patience: self.patience, start, clock };
+        let copies = Arc::new(OtherCopies {
+            reader: Arc::clone(&self.copies),
+            streams: Arc::clone(&self.streams),
+            running: Arc::clone(&known),
+            turn: AtomicUsize::new(0),
+        });
+        let (patience, keep_bytes) = (self.patience, self.keep_bytes);
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
         let node = RaftNode::start(wal, Arc::new(links), options).map_err(failed)?;
         let running = Arc::new(Running { node, identity });
         let _ = known.set(Arc::downgrade(&running));
@@ -223,6 +270,12 @@ impl Engine for RaftEngine {
         let running = self.running.get().expect("logs are opened once the node takes part");
         let lead = if log == SYSTEM_LOG { LeadChoice::Orderer } else { LeadChoice::Claims };
         Box::new(running.node.connect(log, lead))
+    }
+
+    fn forget(&self, log: &str) {
+        if let Some(running) = self.running.get() {
+            running.node.forget(log);
+        }
     }
 
     // Entries of others come by themselves.
@@ -295,6 +348,9 @@ impl Group for RaftEngine {
             term: report.term,
             last_index: report.last.index,
             applied_index: report.applied,
+            dropped_index: report.purged,
+            kept_bytes: report.kept_bytes,
+            lacks_copies: report.lacks_copies,
             frames: report.frames,
             refused_streams: self.streams.refused(),
             members,

@@ -91,6 +91,44 @@ fn a_cluster_is_founded_once_and_says_what_it_waits_for() {
     assert!(status.contains("4 of 4 voters reachable"), "{status}");
 }
 
+/// A figure of a node; 0 while it does not answer.
+fn figure(nodes: &Nodes, node: usize, name: &str) -> u64 {
+    let Ok(answer) = nodes.client(node).get("/metrics") else { return 0 };
+    let text = answer.text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn who_was_away_while_entries_were_dropped_reads_the_copies_of_the_others() {
+    let mut nodes = Nodes::start(RAFT.to_owned(), &["--raft-keep-bytes", "1"]);
+    let addresses = [0, 1, 2].map(|node| nodes.address(node));
+    let append = |count: usize, what: &str| {
+        let one = |n| append_somewhere(&addresses, n, &format!("{what}{n}"), &event(n as u64));
+        (0..count).map(one).max().unwrap()
+    };
+    let before = append(60, "before");
+    nodes.kill(2);
+    let meanwhile = append(200, "meanwhile");
+    // A start begins another file; whole ones go.
+    for node in [0, 1] {
+        nodes.kill(node);
+        nodes.start_again(node);
+    }
+    let last = append(5, "then");
+    assert!(before < meanwhile && meanwhile < last);
+    let dropped = |node| figure(&nodes, node, "wellspring_raft_dropped_index");
+    until("entries are dropped", || dropped(0) > 200 && dropped(1) > 200);
+    nodes.start_again(2);
+    let all = nodes.events(0, last);
+    assert_eq!(all.len() as u64, last);
+    assert!(nodes.events(2, last) == all, "the copies have the same events");
+    // Nor does it need the others for what it has read.
+    nodes.kill(2);
+    nodes.start_again(2);
+    assert!(nodes.events(2, last) == all);
+}
+
 #[test]
 fn of_two_foundings_at_once_at_most_one_succeeds() {
     let waiting = Waiting::new();

@@ -2,7 +2,9 @@
 
 use crate::reader::Reader;
 use crate::server::{new_log, server};
-use wellspring_log::shared::{OfferOutcome, Place, SharedLog as _, SharedLogError};
+use wellspring_log::shared::{
+    Fetched, LogStart, OfferOutcome, Place, SharedLog as _, SharedLogError,
+};
 
 #[test]
 fn two_nodes_read_the_same_entries_in_the_same_order() {
@@ -122,20 +124,24 @@ fn entries_are_fetched_apart_from_those_that_arrive() {
     let log = new_log("fetch");
     let node = server.node();
     let mut a = Reader::of(&node, &log);
-    assert_eq!(a.log.fetch(Place(0), 1).unwrap(), vec![]);
-    assert_eq!(a.log.first_kept().unwrap(), Place(0));
+    assert_eq!(a.log.fetch(Place(0), 1), Ok(Fetched::Entries(Vec::new())));
+    assert_eq!(a.log.gap_after(Place(0)), Ok(None));
     for n in 0..10 {
         a.place(n, &[n as u8; 1000]);
     }
-    let places =
-        |entries: Vec<(Place, _)>| entries.iter().map(|(place, _)| place.0).collect::<Vec<_>>();
+    let places = |fetched: Fetched| {
+        let Fetched::Entries(entries) = fetched else { panic!("{fetched:?}") };
+        entries.iter().map(|(place, _)| place.0).collect::<Vec<_>>()
+    };
     assert_eq!(places(a.log.fetch(Place(0), 1).unwrap()), [1], "at least one");
     assert_eq!(places(a.log.fetch(Place(3), 2500).unwrap()), [4, 5, 6]);
     assert_eq!(places(a.log.fetch(Place(8), 1 << 20).unwrap()), [9, 10]);
-    assert_eq!(a.log.fetch(Place(10), 1 << 20).unwrap(), vec![]);
+    assert_eq!(a.log.fetch(Place(10), 1 << 20), Ok(Fetched::Entries(Vec::new())));
     // Entries deleted by an operator are gone for readers behind them, which report it.
     server.sql(&format!("DELETE FROM wellspring.ws_entry WHERE log = '{log}' AND place <= 4"));
-    assert_eq!(a.log.first_kept().unwrap(), Place(4));
+    let lost = LogStart { place: Place(4), state: None };
+    assert_eq!(a.log.gap_after(Place(3)), Ok(Some(lost)));
+    assert_eq!(a.log.gap_after(Place(4)), Ok(None));
     assert_eq!(places(a.log.fetch(Place(4), 1).unwrap()), [5]);
     let error = a.log.fetch(Place(2), 1).unwrap_err();
     assert!(

@@ -48,7 +48,7 @@ impl Reader {
             }
             Arrival::Offer { id, outcome } => self.outcomes.push((id, outcome)),
             Arrival::End { id, end } => self.ends.push((id, end)),
-            Arrival::Nothing => {}
+            Arrival::Gap(_) | Arrival::Nothing => {}
         }
     }
 

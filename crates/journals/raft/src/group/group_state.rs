@@ -1,7 +1,8 @@
 //! What the library knows of the group, and what it is asked to do.
 
-use super::{Frame, Raft, Types};
+use super::{Frame, Raft, Types, entry_id};
 use crate::members::{MemberAddress, Members, MembersError};
+use crate::wal::EntryId;
 use bytes::Bytes;
 use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::ClientWriteResult;
@@ -86,6 +87,24 @@ impl Proposal {
 /// Proposes a frame; `None`: the library has stopped.
 pub(crate) async fn propose(raft: &Raft, frame: Bytes) -> Option<Proposal> {
     raft.client_write_ff(Frame(frame)).await.ok().map(Proposal)
+}
+
+/// Tells the library of a checkpoint that was made, and purges entries that it stands for; whether
+/// the library runs.
+pub(crate) async fn purge(raft: &Raft, checkpoint: EntryId, upto: u64) -> bool {
+    assert!(0 < upto && upto <= checkpoint.index, "the checkpoint stands for what is purged");
+    if raft.trigger().snapshot().await.is_err() {
+        return false;
+    }
+    let mut metrics = raft.metrics();
+    let told = metrics.wait_for(|now| {
+        now.running_state.is_err() || entry_id(now.snapshot).index >= checkpoint.index
+    });
+    if told.await.is_err() {
+        return false;
+    }
+    // The library counts from 0.
+    raft.trigger().purge_log(upto - 1).await.is_ok()
 }
 
 /// A change of the members.

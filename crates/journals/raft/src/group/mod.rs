@@ -4,6 +4,7 @@
 //! The library counts entries from 0, the WAL from 1.
 
 mod body;
+mod checkpoints;
 mod group_state;
 mod machine;
 mod network;
@@ -11,8 +12,9 @@ mod store;
 #[cfg(test)]
 mod suite_tests;
 
+pub(crate) use checkpoints::Checkpoints;
 pub(crate) use group_state::{
-    ChangeOfMembers, GroupWatch, ProposalOutcome, change_members, propose, stand,
+    ChangeOfMembers, GroupWatch, ProposalOutcome, change_members, propose, purge, stand,
 };
 pub(crate) use machine::Machine;
 pub use network::Links;
@@ -24,7 +26,7 @@ use crate::runtime::TurnedRuntime;
 use crate::wal::{Entry, EntryId, Vote};
 use bytes::Bytes;
 use openraft::{CommittedLeaderId, Config, LogId, SnapshotPolicy};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Cursor};
 use std::sync::Arc;
@@ -88,7 +90,7 @@ pub(crate) fn raft_entries(entries: Vec<Entry>) -> Result<Vec<RaftEntry>, u64> {
 
 /// The sets of voters in an entry about members; `None` if it is another one.
 #[cfg(feature = "simulated")]
-pub(crate) fn voters_in(body: Bytes) -> Option<Vec<BTreeSet<u64>>> {
+pub(crate) fn voters_in(body: Bytes) -> Option<Vec<std::collections::BTreeSet<u64>>> {
     match body::decode(body)? {
         openraft::EntryPayload::Membership(members) => Some(members.get_joint_config().clone()),
         _ => None,
@@ -111,6 +113,9 @@ pub enum StartError {
     Thread(io::Error),
     /// The library refuses what it finds.
     Library(String),
+    /// Entries were purged, and the checkpoint that stands for them is missing, or of a newer
+    /// version.
+    NoCheckpoint,
 }
 
 impl StartError {
@@ -123,6 +128,11 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Thread(error) => write!(f, "starting a thread of the group: {error}"),
+            StartError::NoCheckpoint => f.write_str(
+                "entries of the WAL were purged, and the file checkpoint, which stands for them, is \
+                 missing or of a newer version: remove the node from the cluster and let it join \
+                 with a new id",
+            ),
             StartError::Library(what) => write!(f, "joining the group: {what}"),
         }
     }
@@ -173,8 +183,9 @@ pub(crate) async fn start(
         enable_elect: false,
         max_payload_entries: REQUEST_ENTRIES,
         snapshot_policy: SnapshotPolicy::Never,
-        // Whoever lags gets entries, never a snapshot.
+        // Whoever lags gets entries, and the checkpoint only if they are gone.
         replication_lag_threshold: u64::MAX,
+        // What is purged is decided here.
         max_in_snapshot_log_to_keep: u64::MAX,
         ..Config::default()
     };

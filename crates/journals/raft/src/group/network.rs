@@ -1,20 +1,29 @@
 //! The library's network over links: a question that travels, and its answer.
 
 use super::{Types, entry_id, log_id, raft_vote, vote_of, wal_entries};
+use crate::checkpoint::Checkpoint;
 use crate::members::MemberAddress;
 use crate::message::{Answer, AppendOutcome, Message, Question};
 use crate::plants::{Plant, planted};
-use openraft::error::{InstallSnapshotError, NetworkError, RPCError, RaftError};
+use crate::runtime::within;
+use openraft::error::{
+    Fatal, InstallSnapshotError, NetworkError, RPCError, RaftError, ReplicationClosed,
+    StreamingError,
+};
 use openraft::network::RPCOption;
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, InstallSnapshotRequest, InstallSnapshotResponse,
-    VoteRequest, VoteResponse,
+    SnapshotResponse, VoteRequest, VoteResponse,
 };
-use openraft::{RaftNetwork, RaftNetworkFactory};
+use openraft::{OptionalSend, RaftNetwork, RaftNetworkFactory, Snapshot};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// How long the answer to a checkpoint is waited for: the receiver writes it to its disk.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The links of a node to the others. Messages may be lost, doubled, delayed and reordered.
 pub trait Links: Send + Sync + 'static {
@@ -137,6 +146,22 @@ impl RaftNetwork<Types> for LinkNetwork {
         Err(no_answer())
     }
 
+    async fn full_snapshot(
+        &mut self,
+        vote: openraft::Vote<u64>,
+        snapshot: Snapshot<Types>,
+        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> Result<SnapshotResponse<u64>, StreamingError<Types, Fatal<u64>>> {
+        let checkpoint = snapshot.snapshot.into_inner().into();
+        let question = Question::Install { vote: vote_of(&vote), checkpoint };
+        match within(INSTALL_TIMEOUT, self.peers.ask(self.node, question)).await {
+            Ok(Some(Answer::Installed(vote))) => Ok(SnapshotResponse::new(raft_vote(vote))),
+            // `Unreachable` would have the library wait at random.
+            _ => Err(NetworkError::new(&io::Error::other("no usable answer")).into()),
+        }
+    }
+
     async fn vote(
         &mut self,
         request: VoteRequest<u64>,
@@ -177,6 +202,11 @@ pub(crate) async fn answer(raft: &super::Raft, question: Question) -> Option<Ans
             let VoteResponse { vote, vote_granted: is_granted, last_log_id } =
                 raft.vote(request).await.ok()?;
             Some(Answer::Elected { vote: vote_of(&vote), is_granted, last: entry_id(last_log_id) })
+        }
+        Question::Install { vote, checkpoint } => {
+            let snapshot = super::machine::snapshot_of(&Checkpoint::decode(checkpoint)?).ok()?;
+            let installed = raft.install_full_snapshot(raft_vote(vote), snapshot).await.ok()?;
+            Some(Answer::Installed(vote_of(&installed.vote)))
         }
         Question::End => Some(Answer::End(confirmed_end(raft).await)),
         Question::WouldElect { .. } => unreachable!("the elector answers it"),

@@ -1,5 +1,6 @@
 //! The library's storage over the WAL, whose writes wait for the device on a thread of their own.
 
+use super::checkpoints::Checkpoints;
 use super::{RaftEntry, Types, entry_id, log_id, raft_entries, raft_vote, vote_of, wal_entries};
 use crate::plants::{Plant, planted};
 use crate::wal::{Wal, WalFault, WalReader};
@@ -11,6 +12,7 @@ use openraft::{
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
@@ -73,7 +75,7 @@ impl WalWriter {
 
 impl WalQueue {
     /// Does something on the WAL, and waits for it.
-    async fn with<R: Send + 'static>(
+    pub(super) async fn with<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Wal) -> Result<R, WalFault> + Send + 'static,
     ) -> io::Result<R> {
@@ -93,15 +95,16 @@ fn failed(verb: ErrorVerb, subject: ErrorSubject<u64>, error: &io::Error) -> Sto
 }
 
 /// The library's view of the WAL.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct LogStore {
     queue: WalQueue,
+    checkpoints: Arc<Checkpoints>,
     reader: WalReader,
     vote: Option<Vote<u64>>,
 }
 
 impl LogStore {
-    pub(crate) fn new(queue: WalQueue, wal: &Wal) -> LogStore {
+    pub(crate) fn new(queue: WalQueue, checkpoints: Arc<Checkpoints>, wal: &Wal) -> LogStore {
         // The library takes a node that knows of no term for one that never took part. And with a
         // committed vote for itself it would order again at once, knowing neither what it had
         // committed nor that it does not: it would confirm an end from before its restart. So
@@ -109,7 +112,7 @@ impl LogStore {
         let mut vote = wal.vote();
         vote.is_committed &= planted(Plant::RestoresOrderer);
         let vote = (vote.term > 0).then(|| raft_vote(vote));
-        LogStore { queue, reader: wal.reader(), vote }
+        LogStore { queue, checkpoints, reader: wal.reader(), vote }
     }
 
     fn read(&self, from: u64, to: u64, bytes: usize) -> io::Result<Vec<RaftEntry>> {
@@ -200,7 +203,16 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, upto: LogId<u64>) -> Result<(), StorageError<u64>> {
-        let purged = self.queue.with(move |wal| wal.purge(entry_id(Some(upto)))).await;
+        let upto = entry_id(Some(upto));
+        let stood_for = if planted(Plant::PurgesEarly) {
+            Ok(())
+        } else {
+            self.checkpoints.until_one_stands_for(upto.index).await
+        };
+        let purged = match stood_for {
+            Ok(()) => self.queue.with(move |wal| wal.purge(upto)).await,
+            Err(error) => Err(error),
+        };
         purged.map_err(|error| failed(ErrorVerb::Delete, ErrorSubject::Logs, &error))
     }
 }

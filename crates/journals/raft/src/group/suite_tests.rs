@@ -3,10 +3,11 @@
 
 #![allow(clippy::disallowed_methods)] // tests start threads
 
-use super::{LogStore, Machine, Types, WalWriter};
+use super::{Checkpoints, LogStore, Machine, Types, WalWriter};
+use crate::checkpoint::Checkpoint;
 use crate::delivery::Delivery;
 use crate::runtime::HandRuntime;
-use crate::wal::{Identity, Wal, WalOptions};
+use crate::wal::{EntryId, Identity, Wal, WalOptions};
 use openraft::StorageError;
 use openraft::testing::{StoreBuilder, Suite};
 use std::sync::Arc;
@@ -25,9 +26,15 @@ impl StoreBuilder<Types, LogStore, Machine> for OverWal {
         Wal::create(Arc::clone(&storage) as _, &identity).unwrap();
         let wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
         let (queue, writer) = WalWriter::new(wal);
-        let store = LogStore::new(queue, &writer.wal);
+        // It stands for whatever is purged.
+        let all = EntryId { term: u64::MAX, index: u64::MAX };
+        let all = Checkpoint { id: all, ..Checkpoint::default() };
+        let stands_for_all = Arc::new(Checkpoints::new(queue.clone(), Some(all)));
+        let store = LogStore::new(queue.clone(), stands_for_all, &writer.wal);
         std::thread::spawn(move || writer.serve());
-        Ok(((), store, Machine::new(Arc::new(Delivery::new(1)))))
+        let none = Arc::new(Checkpoints::new(queue, None));
+        let machine = Machine::new(Arc::new(Delivery::new(1, None)), none);
+        Ok(((), store, machine.expect("it begins with nothing")))
     }
 }
 

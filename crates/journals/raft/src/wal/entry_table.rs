@@ -145,6 +145,40 @@ impl WalReader {
         self.lock().last
     }
 
+    /// The entry of this index, if it is there or the last that was purged.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn id(&self, index: u64) -> Result<Option<EntryId>, WalFault> {
+        let purged = self.purged();
+        if index == purged.index {
+            return Ok(Some(purged));
+        }
+        Ok(self.read(index..index + 1, 0)?.first().map(|entry| entry.id))
+    }
+
+    /// The last entry that can be purged so that whole files go, no entry after this index goes,
+    /// and `keep_bytes` of entries stay.
+    #[must_use]
+    pub fn purgeable(&self, upto: u64, keep_bytes: u64) -> EntryId {
+        let kept = self.lock();
+        let mut bytes = 0;
+        for file in kept.files.iter().rev() {
+            bytes += file.offsets.last().copied().unwrap_or_default() as u64;
+            if bytes >= keep_bytes && file.base.index <= upto {
+                return file.base.max(kept.purged);
+            }
+        }
+        kept.purged
+    }
+
+    /// Bytes of files.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let kept = self.lock();
+        kept.files.iter().map(|file| u64::from(file.offsets.last().copied().unwrap_or(0))).sum()
+    }
+
     /// The entries with these indexes, as far as they are there: from the first that is not purged,
     /// without a gap, at most `most_bytes` of bodies, but at least one. Recent ones come from
     /// memory, others from files.

@@ -6,6 +6,7 @@
 //!   LOCK
 //!   identity    who the node is; without it, the folder is nobody's
 //!   state       the vote, the last purged entry, the newest file: two sectors, written in turns
+//!   checkpoint  what stands for purged entries
 //!   wal-7       entries and cuts, oldest file first
 //!   wal-8
 //!   spare       a purged file that waits to be used again
@@ -51,6 +52,7 @@
 //! that never began or was torn. Nor that the whole folder is an older copy. A missing file is
 //! detected.
 
+mod checkpoint_file;
 mod entry_table;
 mod fault;
 mod identity;

@@ -14,7 +14,7 @@ const MAGIC: &[u8; 8] = b"WSRFTWAL";
 const VERSION: u32 = 1;
 
 /// What names an entry. Before the first one, both numbers are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct EntryId {
     /// The term in which it was proposed.
     pub term: u64,

@@ -1,5 +1,6 @@
 //! The WAL of one node, open for writing.
 
+use super::checkpoint_file;
 use super::entry_table::{TableFile, WalReader};
 use super::fault::WalFault;
 use super::identity::Identity;
@@ -11,6 +12,7 @@ use super::record::{
 use super::recovery::{Recovered, recover};
 use super::sector::{BLOCK_BYTES, SectorWriter, blocks_up_to, capacity};
 use crate::plants::{Plant, planted};
+use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 use wellspring_format::batch::SECTOR_BYTES;
@@ -74,6 +76,7 @@ pub struct Wal {
     options: WalOptions,
     identity: Identity,
     state: StateFile,
+    checkpoint: Option<Bytes>,
     kept: WalReader,
     /// `None` until something is written: an opening never writes into a file of an earlier one.
     current: Option<CurrentFile>,
@@ -130,6 +133,7 @@ impl Wal {
             return refuse_orphans(storage).map(|()| None);
         };
         let state = StateFile::open(storage, identity.node_id)?;
+        let checkpoint = checkpoint_file::read(storage, identity.node_id)?;
         let recovered = recover(storage, identity.node_id, &state.state)?;
         let Recovered { kept, newest, link, end } = recovered;
         // A node stores no entry of a term that it does not know.
@@ -145,6 +149,7 @@ impl Wal {
             options,
             identity,
             state,
+            checkpoint,
             kept,
             current,
             newest,
@@ -153,6 +158,13 @@ impl Wal {
             has_spare,
             has_failed: false,
         }))
+    }
+
+    /// Most bytes of an entry's body that fit into a file.
+    #[must_use]
+    pub fn largest_entry_bytes(&self) -> usize {
+        let room = capacity(self.options.file_bytes).saturating_sub(RECORD_HEADER_BYTES as u64);
+        usize::try_from(room).unwrap_or(usize::MAX).min(MAX_ENTRY_BYTES)
     }
 
     /// Whose WAL it is.
@@ -165,6 +177,25 @@ impl Wal {
     #[must_use]
     pub fn vote(&self) -> Vote {
         self.state.state.vote
+    }
+
+    /// The checkpoint, if there is one.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<Bytes> {
+        self.checkpoint.clone()
+    }
+
+    /// Replaces the checkpoint, durably: the content is its maker's, and has to stand for every
+    /// entry that is purged later.
+    ///
+    /// # Errors
+    /// [`WalFault::Io`]: the one before stays, and a retry helps once there is room.
+    pub fn set_checkpoint(&mut self, content: Bytes) -> Result<(), WalFault> {
+        let node_id = self.identity.node_id;
+        let written = checkpoint_file::write(&*self.lock.0, node_id, &content);
+        written.map_err(WalFault::io("writing the checkpoint"))?;
+        self.checkpoint = Some(content);
+        Ok(())
     }
 
     /// A reader, which sees what is durable.
@@ -202,11 +233,11 @@ impl Wal {
     pub fn append(&mut self, entries: &[Entry]) -> Result<(), WalFault> {
         self.require_sound()?;
         let mut last = self.kept.last();
-        let most = capacity(self.options.file_bytes).saturating_sub(RECORD_HEADER_BYTES as u64);
+        let most = self.largest_entry_bytes();
         for Entry { id, body } in entries {
             assert_eq!(id.index, last.index + 1, "indexes are dense");
             assert!(id.term >= last.term, "terms do not go back");
-            if body.len() > MAX_ENTRY_BYTES || body.len() as u64 > most {
+            if body.len() > most {
                 return Err(WalFault::TooLong { bytes: body.len() });
             }
             last = *id;

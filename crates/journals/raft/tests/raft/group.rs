@@ -1,12 +1,17 @@
 //! A group of nodes in memory.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
-use wellspring_journal_raft::{LeadChoice, Links, Message, RaftLog, RaftNode, RaftOptions};
-use wellspring_log::SystemClock;
+use wellspring_journal_raft::{
+    CopySource, LeadChoice, Links, Message, RaftLog, RaftNode, RaftOptions,
+};
 use wellspring_log::shared::entry::ClusterId;
+use wellspring_log::shared::{Place, PlacedEntry, SharedLogError};
 use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::{Log, SystemClock};
 
 /// The group's nodes, numbered from 0; the id of a node is its number + 1.
 pub struct Group {
@@ -15,6 +20,8 @@ pub struct Group {
     /// Nodes that are cut off.
     cut: Mutex<Vec<bool>>,
     starts: Mutex<u64>,
+    keeps: Keeps,
+    pub copies: Copies,
 }
 
 struct Node {
@@ -45,8 +52,50 @@ impl Links for Wires {
     }
 }
 
-fn sizes() -> WalOptions {
-    WalOptions { file_bytes: 1 << 20, recent_bytes: 64 << 10 }
+/// How much a group keeps of what its copies hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    Everything,
+    /// A file of this many bytes.
+    File(u64),
+}
+
+/// The copies of the log of each node that is open.
+#[derive(Default)]
+pub struct Copies(Mutex<BTreeMap<usize, Log>>);
+
+impl Copies {
+    pub fn are(&self, number: usize, log: Option<&Log>) {
+        let mut copies = self.0.lock().unwrap();
+        match log {
+            Some(log) => copies.insert(number, log.clone()),
+            None => copies.remove(&number),
+        };
+    }
+}
+
+/// The copies of the other nodes.
+struct OtherCopies(usize, Weak<Group>, AtomicUsize);
+
+impl CopySource for OtherCopies {
+    fn accepted_after(
+        &self,
+        _: &str,
+        after: Place,
+        max_bytes: usize,
+    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        let none = |reason: &str| SharedLogError::Unavailable { reason: reason.to_owned() };
+        let group = self.1.upgrade().ok_or_else(|| none("the group is gone"))?;
+        let turn = self.2.fetch_add(1, Ordering::Relaxed);
+        let copies = group.copies.0.lock().unwrap().clone();
+        let others: Vec<&Log> =
+            copies.iter().filter(|(of, _)| **of != self.0).map(|(_, copy)| copy).collect();
+        if others.is_empty() {
+            return Err(none("no other node has a copy"));
+        }
+        let copy = others[turn % others.len()];
+        copy.accepted_after(after, max_bytes.min(4000)).map_err(|error| none(&error.to_string()))
+    }
 }
 
 impl Group {
@@ -57,6 +106,17 @@ impl Group {
 
     /// A group of the first `voters` of this many nodes. The others run and are no members.
     pub fn of_voters(nodes: usize, voters: usize, seed: u64, patience: Duration) -> Arc<Group> {
+        Group::that_keeps(Keeps::Everything, nodes, voters, seed, patience)
+    }
+
+    /// The same, which keeps so much.
+    pub fn that_keeps(
+        keeps: Keeps,
+        nodes: usize,
+        voters: usize,
+        seed: u64,
+        patience: Duration,
+    ) -> Arc<Group> {
         let made = (0..nodes as u64).map(|number| {
             let disk = SimulatedStorage::new(seed.wrapping_mul(37).wrapping_add(number));
             let identity = Identity {
@@ -70,7 +130,8 @@ impl Group {
         });
         let nodes: Vec<_> = made.collect();
         let (cut, starts) = (Mutex::new(vec![false; nodes.len()]), Mutex::new(seed << 20));
-        let group = Arc::new(Group { patience, nodes, cut, starts });
+        let copies = Copies::default();
+        let group = Arc::new(Group { patience, nodes, cut, starts, keeps, copies });
         (0..group.nodes.len()).for_each(|number| group.start(number));
         let voters: Vec<u64> = (1..=voters as u64).collect();
         group.running(0).found(&voters).unwrap();
@@ -93,9 +154,16 @@ impl Group {
             *starts
         };
         let mut node = self.node(number);
-        let wal = Wal::open(Arc::new(node.disk.clone()), sizes()).unwrap().expect("its identity");
+        let (file_bytes, keep_bytes) = match self.keeps {
+            Keeps::Everything => (1 << 20, u64::MAX),
+            Keeps::File(bytes) => (bytes, 1),
+        };
+        let sizes = WalOptions { file_bytes, recent_bytes: 64 << 10 };
+        let wal = Wal::open(Arc::new(node.disk.clone()), sizes).unwrap().expect("its identity");
         let links = Arc::new(Wires { group: Arc::downgrade(self), from: number as u64 + 1 });
-        let options = RaftOptions { patience: self.patience, start, clock: Arc::new(SystemClock) };
+        let copies = Arc::new(OtherCopies(number, Arc::downgrade(self), AtomicUsize::new(0)));
+        let (patience, clock) = (self.patience, Arc::new(SystemClock));
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
         node.running = Some(Arc::new(RaftNode::start(wal, links, options).unwrap()));
     }
 

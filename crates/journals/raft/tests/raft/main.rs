@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod conformance;
+mod dropped;
 mod group;
 mod members;
 mod orders;

@@ -149,7 +149,10 @@ impl SharedJournal {
         self.note_leader(claimant.clone(), now_us);
         // While it catches up, this node reads history; even a claim of its own comes from an
         // earlier life.
-        if let Stage::CatchingUp { .. } = self.stage {
+        if let Stage::CatchingUp { end } = self.stage {
+            if !lost.is_empty() {
+                self.tell_role(Role::CatchingUp { place: self.applied, end }, lost);
+            }
             return;
         }
         if is_mine {
@@ -216,6 +219,7 @@ impl SharedJournal {
         id: &BatchId,
     ) -> Result<(), JournalError> {
         if batch.segment_base != self.writer.base() {
+            self.end_segment_durably();
             let source = SegmentSource { after: self.last_batch, chain: id.previous };
             self.writer
                 .begin_segment(batch.segment_base, id.epoch, Some(source))

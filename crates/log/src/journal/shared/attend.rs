@@ -39,7 +39,9 @@ impl SharedJournal {
         self.ask(now_us);
         match self.stage {
             Stage::Detached => return,
-            Stage::CatchingUp { end: Some(end) } if self.seen >= end => self.caught_up(),
+            Stage::CatchingUp { end: Some(end) } if self.refill.is_none() && self.seen >= end => {
+                self.caught_up();
+            }
             Stage::CatchingUp { .. } => {}
             Stage::Following | Stage::Claiming { .. } | Stage::Leading { .. } => {
                 self.attend_lead(now_us);
@@ -53,6 +55,7 @@ impl SharedJournal {
             self.offered_chain = self.rule.chain();
             self.tell_role(Role::Leading { epoch }, lost);
         }
+        self.tell_durable(now_us);
         self.offers.send(&mut *self.engine, self.seen, now_us);
         self.counters.repeated_offers.store(self.offers.repeated(), Ordering::Relaxed);
         self.counters.lead_timeout_us.store(self.lead.timeout_us(), Ordering::Relaxed);
@@ -227,6 +230,7 @@ impl SharedJournal {
             Stage::CatchingUp { .. } => self.options.lead_timeout.as_micros() as u64 / 2,
             Stage::Detached => u64::MAX,
         };
-        self.offers.due_in_us(now_us).map_or(lead, |offers| offers.min(lead))
+        let others = [self.offers.due_in_us(now_us), self.trim_due_in_us(now_us)];
+        others.into_iter().flatten().fold(lead, u64::min)
     }
 }

@@ -20,12 +20,15 @@
 //! - [`offers`]: offered entries that have not arrived.
 //! - [`confirmations`]: questions for the end, one round for all waiting requests.
 //! - [`copy`]: the identity of a copy.
+//! - [`trimmed`]: entries that the engine has dropped: what it is told before, and how a copy that
+//!   lacks them is completed.
 
 mod arrivals;
 mod attend;
 mod confirmations;
 mod copy;
 mod offers;
+mod trimmed;
 
 pub(crate) use confirmations::Confirmations;
 pub(crate) use copy::{CopyIdentity, JOURNAL_FILE};
@@ -39,7 +42,7 @@ use crate::shared::entry::{BatchId, batch_entries};
 use crate::shared::lead::{LeadState, LeadTimer};
 use crate::shared::rule::{AcceptedBatch, Rule};
 use crate::shared::{
-    Arrival, AskId, OfferOutcome, Place, PlacedEntry, SharedLog, SharedLogError, SharedOptions,
+    Arrival, AskId, Fetched, OfferOutcome, Place, SharedLog, SharedLogError, SharedOptions,
 };
 use crate::storage::{Storage, StorageFile};
 use offers::Offers;
@@ -49,6 +52,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
+use trimmed::{DurableCopy, Refill};
 use wellspring_format::history_of_cluster;
 use wellspring_format::segment::SEGMENT_HEADER_BYTES;
 use wellspring_types::{HistoryId, Position};
@@ -176,6 +180,9 @@ pub(crate) struct SharedJournal {
     /// The last batch of the copy. The entry at its place must equal it; otherwise the histories
     /// differ.
     anchor: Option<Origin>,
+    /// What the copy lacks, if the engine has dropped it.
+    refill: Option<Refill>,
+    durable: Option<DurableCopy>,
     offers: Offers,
     /// The epoch in which an earlier process of this node led, if that was in force at the opening.
     former_epoch: Option<u64>,
@@ -217,14 +224,18 @@ impl SharedJournal {
             Place(0) => Rule::default(),
             _ => Rule::at(origin.epoch, origin.head, origin.chain, cluster).led_by(leader),
         };
-        // An engine that is unreachable now is asked later.
-        let first_kept = engine.first_kept().unwrap_or_default();
-        let is_kept = first_kept < origin.place;
+        // The entry of the last batch arrives once more, for comparison. An engine that is
+        // unreachable now says later that it has dropped entries.
+        let before = Place(origin.place.0.saturating_sub(1));
+        let mut gap = engine.gap_after(before).unwrap_or_default();
+        let is_kept = gap.is_none() && origin.place > Place(0);
         let anchor = is_kept.then_some(origin);
-        // The entry of the last batch arrives once more, for comparison.
-        let after = if is_kept { Place(origin.place.0 - 1) } else { origin.place };
+        if gap.is_some() {
+            gap = engine.gap_after(origin.place).unwrap_or_default();
+        }
+        let after = if is_kept { before } else { origin.place };
         let late = u64::from(planted(Plant::ResumesLate) && origin.place > Place(0));
-        engine.follow(Place(after.0 + late));
+        engine.follow(gap.as_ref().map_or(Place(after.0 + late), |gap| gap.place.max(after)));
         let mut journal = SharedJournal {
             writer,
             storage,
@@ -243,6 +254,8 @@ impl SharedJournal {
             applied: origin.place,
             last_batch: origin.place,
             anchor,
+            refill: None,
+            durable: DurableCopy::new(limits.retention, now_us),
             offers: Offers::new(limits.window, (lead_timeout_us / 2).max(1)),
             former_epoch: None,
             offered_chain: origin.chain,
@@ -256,11 +269,8 @@ impl SharedJournal {
             asked_at_us: 0,
             engine,
         };
-        if first_kept > origin.place {
-            let (reaches, kept) = (origin.place.0, first_kept.0);
-            journal.detach(format!(
-                "the copy reaches place {reaches}, but the shared log keeps only entries after {kept}"
-            ));
+        if let Some(gap) = gap {
+            journal.gap(gap);
         }
         journal
     }
@@ -348,6 +358,9 @@ impl Journal for SharedJournal {
         if self.stage == Stage::Detached {
             return Ok(Settlement::Nothing);
         }
+        if self.refill.is_some() {
+            return self.refill();
+        }
         let now_us = self.now_us();
         let mut arrival = self.engine.next(waker);
         if let Ok(Arrival::Offer { id, outcome }) = arrival {
@@ -365,6 +378,7 @@ impl Journal for SharedJournal {
                 self.offers.outcome(id, outcome, self.seen, now_us);
             }
             Ok(Arrival::End { id, end }) => self.answered(id, end),
+            Ok(Arrival::Gap(start)) => self.gap(start),
             Ok(Arrival::Nothing) => return Ok(Settlement::Nothing),
             Err(SharedLogError::Unavailable { .. }) => {
                 self.lead.cut_off(now_us);
@@ -410,7 +424,7 @@ impl Journal for SharedJournal {
         false
     }
 
-    fn fetch(&mut self, after: Place) -> Result<Vec<PlacedEntry>, SharedLogError> {
+    fn fetch(&mut self, after: Place) -> Result<Fetched, SharedLogError> {
         self.engine.fetch(after, FETCH_BYTES)
     }
 

@@ -258,8 +258,11 @@ mod tests {
     /// An engine that compares refuses what does not follow the place that an offer names.
     #[test]
     fn an_offer_names_the_place_that_the_one_before_it_would_take() {
-        let limits =
-            SharedLimits { entry_bytes: 4096, window: 4, lead_timeout_min: Duration::ZERO };
+        let limits = SharedLimits {
+            window: 4,
+            lead_timeout_min: Duration::ZERO,
+            ..Settings::default().limits
+        };
         let log =
             SimulatedLog::immediate().with(Settings { limits, compares: true, elects: false });
         let mut node = log.connect(1);

@@ -9,16 +9,18 @@
 //!   sees the entries that it is [shown](SimulatedLog::show).
 
 mod node;
+mod trimmed;
 mod world;
 
 pub use node::SimulatedNode;
 
-use super::{EngineLeader, Place, SharedLimits};
+use super::{EngineLeader, Place, Retention, SharedLimits};
 use crate::threads;
 use node::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
+use wellspring_types::Position;
 use world::World;
 
 /// The properties of an engine.
@@ -39,6 +41,7 @@ impl Default for Settings {
                 entry_bytes: 8 << 20,
                 window: 4,
                 lead_timeout_min: Duration::from_millis(10),
+                retention: Retention::Everything,
             },
             compares: false,
             elects: false,
@@ -179,10 +182,17 @@ impl SimulatedLog {
         SimulatedNode::new(Arc::clone(&self.shared), node)
     }
 
-    /// All entries with their places.
+    /// All entries with their places, also those that were [trimmed](Self::trim).
     #[must_use]
     pub fn entries(&self) -> Vec<(Place, Arc<[u8]>)> {
-        self.shared.world().entries_after(Place(0))
+        let world = self.shared.world();
+        [world.trimmed.entries.clone(), world.entries_after(Place(0))].concat()
+    }
+
+    /// All batches that took effect, each as one entry.
+    #[must_use]
+    pub fn accepted(&self) -> Vec<(Place, Arc<[u8]>)> {
+        self.shared.world().accepted_after(Place(0))
     }
 
     /// The last place.
@@ -201,6 +211,26 @@ impl SimulatedLog {
     /// Drops the entries up to this place, as retention would.
     pub fn drop_up_to(&self, place: Place) {
         self.shared.world().drop_up_to(place);
+    }
+
+    /// Drops the entries that the copies of all of these nodes are known to hold, and keeps what a
+    /// reader needs in their place. Returns where the rest begins.
+    ///
+    /// # Panics
+    /// If a copy has told another state than the dropped entries lead to.
+    pub fn trim(&self, nodes: &[u64]) -> Place {
+        self.shared.world().trim(nodes)
+    }
+
+    /// The last position of what a node's copy is known to hold durably.
+    #[must_use]
+    pub fn durable_head(&self, node: u64) -> Option<Position> {
+        self.shared.world().trimmed.durable_head(node)
+    }
+
+    /// A node's copy is gone: nothing is known to be durable there.
+    pub fn lose_copy(&self, node: u64) {
+        self.shared.world().trimmed.durable.remove(&node);
     }
 
     /// Breaks the promise of a shared log: forgets all entries after a place, acknowledged or not,

@@ -3,7 +3,8 @@
 use super::Shared;
 use super::world::Mode;
 use crate::shared::{
-    Arrival, AskId, EngineLeader, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
+    Arrival, AskId, EngineLeader, Fetched, LogStart, OfferId, Place, PlacedEntry, SharedLimits,
+    SharedLog, SharedLogError,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,6 +59,18 @@ fn dropped(first_kept: Place) -> SharedLogError {
     SharedLogError::Unusable { reason }
 }
 
+/// The first entries, at least one and about as many bytes.
+fn up_to(max_bytes: usize, mut entries: Vec<PlacedEntry>) -> Vec<PlacedEntry> {
+    let mut bytes = 0;
+    let fits = |(n, (_, entry)): (usize, &PlacedEntry)| {
+        bytes += entry.len();
+        n == 0 || bytes <= max_bytes
+    };
+    let count = entries.iter().enumerate().map(fits).take_while(|fits| *fits).count();
+    entries.truncate(count);
+    entries
+}
+
 /// The next arrival for a connection.
 fn take(world: &mut super::World, id: u64) -> Result<Option<Arrival>, SharedLogError> {
     let connection = world.connections.get_mut(&id).expect("lives as long as its node");
@@ -70,8 +83,14 @@ fn take(world: &mut super::World, id: u64) -> Result<Option<Arrival>, SharedLogE
         return Ok(Some(told));
     }
     let Some(read) = connection.read else { return Ok(None) };
-    if read < world.first_kept() {
-        return Err(dropped(world.first_kept()));
+    if let Some(start) = world.gap_after(read) {
+        if start.state.is_none() {
+            return Err(dropped(start.place));
+        }
+        world.connections.get_mut(&id).expect("as before").read = Some(start.place);
+        let sees = &mut world.of_node(node).sees;
+        *sees = start.place.max(*sees);
+        return Ok(Some(Arrival::Gap(start)));
     }
     if read >= world.sight(node) {
         return Ok(None);
@@ -129,36 +148,28 @@ impl SharedLog for SimulatedNode {
         matches!(self.shared.world().mode, Mode::Faulty(_))
     }
 
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<(Place, Arc<[u8]>)>, SharedLogError> {
+    fn fetch(&mut self, after: Place, max_bytes: usize) -> Result<Fetched, SharedLogError> {
         let mut world = self.shared.world();
         if world.of_node(self.node).disconnected {
             return Err(unavailable(self.node));
         }
-        if after < world.first_kept() {
-            return Err(dropped(world.first_kept()));
+        match world.gap_after(after) {
+            None => Ok(Fetched::Entries(up_to(max_bytes, world.entries_after(after)))),
+            Some(LogStart { place, state: None }) => Err(dropped(place)),
+            Some(_) => Ok(Fetched::Accepted(up_to(max_bytes, world.accepted_after(after)))),
         }
-        let (mut bytes, mut place, mut fetched) = (0, after, Vec::new());
-        while let Some(entry) = world.entry_after(place) {
-            bytes += entry.len();
-            if bytes > max_bytes && !fetched.is_empty() {
-                break;
-            }
-            place = Place(place.0 + 1);
-            fetched.push((place, entry));
-        }
-        Ok(fetched)
     }
 
-    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+    fn gap_after(&mut self, after: Place) -> Result<Option<LogStart>, SharedLogError> {
         let mut world = self.shared.world();
         if world.of_node(self.node).disconnected {
             return Err(unavailable(self.node));
         }
-        Ok(world.first_kept())
+        Ok(world.gap_after(after))
+    }
+
+    fn durable(&mut self, upto: Place, state: Arc<[u8]>) {
+        self.shared.world().durable(self.node, upto, state);
     }
 
     fn engine_leader(&self) -> Option<EngineLeader> {

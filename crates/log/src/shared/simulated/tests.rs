@@ -1,5 +1,7 @@
 use super::*;
-use crate::shared::{Arrival, AskId, OfferId, OfferOutcome, SharedLog, SharedLogError};
+use crate::shared::{
+    Arrival, AskId, Fetched, LogStart, OfferId, OfferOutcome, SharedLog, SharedLogError,
+};
 use crate::threads::Signal;
 
 fn entry(i: u64) -> Arc<[u8]> {
@@ -51,9 +53,10 @@ fn offers_land_at_once_and_every_node_sees_them_in_one_order() {
     let mut late = log.connect(3);
     late.follow(Place(1));
     assert_eq!((now(&mut late), now(&mut late)), (stands(2, 20), NOTHING));
-    assert_eq!(late.fetch(Place(0), 1).unwrap(), [(Place(1), entry(10))]);
-    assert_eq!(late.fetch(Place(0), 16).unwrap().len(), 2);
-    assert_eq!(late.fetch(Place(2), 16).unwrap(), []);
+    let (one, two) = ((Place(1), entry(10)), (Place(2), entry(20)));
+    assert_eq!(late.fetch(Place(0), 1), Ok(Fetched::Entries(vec![one.clone()])));
+    assert_eq!(late.fetch(Place(0), 16), Ok(Fetched::Entries(vec![one, two])));
+    assert_eq!(late.fetch(Place(2), 16), Ok(Fetched::Entries(Vec::new())));
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn a_node_that_is_cut_off_hears_nothing_until_it_is_connected_again() {
     log.disconnect(1);
     a.offer(OfferId(1), Place(0), entry(1));
     assert!(matches!(now(&mut a), Err(SharedLogError::Unavailable { .. })));
-    assert!(a.fetch(Place(0), 1).is_err() && a.first_kept().is_err());
+    assert!(a.fetch(Place(0), 1).is_err() && a.gap_after(Place(0)).is_err());
     assert_eq!(log.end(), Place(0));
     log.reconnect(1);
     assert_eq!((now(&mut a), now(&mut a)), (placed(1, 1), stands(1, 1)));
@@ -187,7 +190,8 @@ fn what_was_dropped_or_forgotten_is_gone() {
     });
     log.drop_up_to(Place(2));
     let mut a = log.connect(1);
-    assert_eq!(a.first_kept(), Ok(Place(2)));
+    let lost = LogStart { place: Place(2), state: None };
+    assert_eq!((a.gap_after(Place(1)), a.gap_after(Place(2))), (Ok(Some(lost)), Ok(None)));
     a.follow(Place(1));
     assert!(matches!(now(&mut a), Err(SharedLogError::Unusable { .. })));
     assert!(matches!(a.fetch(Place(1), 9), Err(SharedLogError::Unusable { .. })));
@@ -234,7 +238,7 @@ fn faults_lose_repeat_delay_and_reorder_offers_but_never_what_stands() {
             }
             Arrival::Offer { .. } => outcomes += 1,
             Arrival::End { .. } => unreachable!("nothing was asked"),
-            Arrival::Nothing => break,
+            Arrival::Gap(_) | Arrival::Nothing => break,
         }
     }
     let there: std::collections::BTreeSet<u64> = arrived.iter().copied().collect();

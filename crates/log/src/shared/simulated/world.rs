@@ -1,8 +1,11 @@
 //! The entries, the operations in flight, and what each node may see.
 
+use super::trimmed::Trimmed;
 use super::{Connection, Faults, Landing, Settings, Stage, UnderWay, UnderWayId};
 use crate::options::{Clock, SystemClock};
-use crate::shared::{Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place};
+use crate::shared::{
+    Arrival, AskId, EngineLeader, LogStart, OfferId, OfferOutcome, Place, PlacedEntry,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
@@ -56,6 +59,7 @@ pub(super) struct World {
     /// The first entry has the place `dropped + 1`.
     entries: Vec<Arc<[u8]>>,
     dropped: u64,
+    pub(super) trimmed: Trimmed,
     pub(super) connections: BTreeMap<u64, Connection>,
     nodes: BTreeMap<u64, OfNode>,
     offered: Vec<PendingOffer>,
@@ -71,6 +75,7 @@ impl World {
             mode,
             entries: Vec::new(),
             dropped: 0,
+            trimmed: Trimmed::default(),
             connections: BTreeMap::new(),
             nodes: BTreeMap::new(),
             offered: Vec::new(),
@@ -103,7 +108,32 @@ impl World {
         Place(self.dropped + self.entries.len() as u64)
     }
 
-    pub(super) fn first_kept(&self) -> Place {
+    /// Where the entries begin, if not all after this place are there.
+    pub(super) fn gap_after(&self, after: Place) -> Option<LogStart> {
+        let place = Place(self.dropped);
+        let start = self.trimmed.start.clone().filter(|start| start.place == place);
+        (after < place).then(|| start.unwrap_or(LogStart { place, state: None }))
+    }
+
+    /// The batches after a place that took effect, as another node's copy has them.
+    pub(super) fn accepted_after(&self, after: Place) -> Vec<PlacedEntry> {
+        let mut accepted = self.trimmed.accepted_with(self.entries_after(Place(self.dropped)));
+        accepted.retain(|(place, _)| *place > after);
+        accepted
+    }
+
+    pub(super) fn durable(&mut self, node: u64, upto: Place, state: Arc<[u8]>) {
+        // A process that was killed is disconnected before it is destroyed.
+        if !self.of_node(node).disconnected {
+            self.trimmed.durable.insert(node, (upto, state));
+        }
+    }
+
+    pub(super) fn trim(&mut self, nodes: &[u64]) -> Place {
+        let kept = self.entries_after(Place(self.dropped));
+        if let Some(place) = self.trimmed.trim(nodes, kept) {
+            self.drop_up_to(place);
+        }
         Place(self.dropped)
     }
 
