@@ -2,13 +2,13 @@
 
 use super::{ClusterFace, OCTETS};
 use std::sync::Arc;
-use wellspring_host::cluster::copies::{BATCH_BYTES, encode};
+use wellspring_host::cluster::copies::{AFTER_PLACE, BATCH_BYTES, encode};
 use wellspring_host::cluster::sealed_log::EntrySeal;
-use wellspring_host::http::contract::Segment;
+use wellspring_host::http::contract::{Header, Segment};
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
-use wellspring_host::wire::param::{IntegerOr, Param, Values};
+use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::ReadError;
 use wellspring_log::shared::{Place, PlacedEntry};
@@ -21,16 +21,19 @@ pub(super) static JOURNAL_LOG: Segment<String> = Segment {
     read: |text| Ok(text.to_owned()),
 };
 /// The place.
-pub(super) static AFTER: Param<IntegerOr> = Param::integer(
-    "after",
-    "Place in the journal after which the batches are wanted.",
-    0..=u64::MAX,
-)
-.or(0);
+pub(super) static AFTER: Header = Header {
+    name: AFTER_PLACE,
+    what: "Place in the journal after which the batches are wanted.",
+    values: Values::Integer { least: 0, most: u64::MAX, default: Some(0) },
+};
 
 pub(super) async fn batches(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
     let cluster = Arc::clone(face.cluster()?);
-    let (journal_name, after) = (request.segment(&JOURNAL_LOG)?, request.query(&AFTER)?);
+    let journal_name = request.segment(&JOURNAL_LOG)?;
+    let after = request
+        .header(AFTER_PLACE)
+        .map_or(Ok(0), str::parse)
+        .map_err(|_| problem::BAD_REQUEST.because("a place is a number").field(AFTER_PLACE))?;
     let (name, generation) = match journal_name.rsplit_once('.') {
         Some((name, generation)) => (name, generation.parse().ok()),
         None => (&*journal_name, Some(0)),

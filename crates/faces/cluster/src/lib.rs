@@ -110,7 +110,7 @@ impl Face for ClusterFace {
         GET "/v1/cluster/batches/{log}" Node Node batches::batches:
             "The batches that the copy of a log on this node has after a place, for a node whose \
              copy lacks them."
-            .at(&JOURNAL_LOG) .query[&AFTER] .answered(AnsweredBy::AnyNode)
+            .at(&JOURNAL_LOG) .headers[&AFTER] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &LOG_NOT_FOUND]] => [200 OCTETS ""];
         POST "/v1/cluster/records/{log}" Node Node records::take:
             "Receives events that another node has accepted, one piece under a key: each piece \

@@ -1,5 +1,5 @@
 //! Batches of a log from the copies of other nodes, for a copy that lacks what the engine has
-//! dropped: `GET /v1/cluster/batches/{log}?after=PLACE`.
+//! dropped: `GET /v1/cluster/batches/{log}`, after the place in [a header](AFTER_PLACE).
 //!
 //! The answer has any number of batches, each as `place u64 | length u32 | entry`, little-endian;
 //! those of `system` are sealed as they are on the way to the engine.
@@ -8,11 +8,14 @@ use super::{PeerRequest, Peers};
 use crate::setup::SetupError;
 use crate::threads;
 use bytes::{Buf as _, Bytes};
+use hyper::header::HeaderValue;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wellspring_log::shared::{Place, PlacedEntry};
 use wellspring_log::{Clock as _, SystemClock};
 
+/// The header with the place after which batches are wanted.
+pub const AFTER_PLACE: &str = "wellspring-after-place";
 /// Bytes of batches in an answer, unless one is longer.
 pub const BATCH_BYTES: usize = 4 << 20;
 /// Longest accepted answer: a batch of one large request.
@@ -48,6 +51,7 @@ fn decode(mut bytes: Bytes) -> Option<Vec<PlacedEntry>> {
 struct Question {
     url: String,
     target: String,
+    after: Place,
     tell: mpsc::Sender<Option<Vec<PlacedEntry>>>,
 }
 
@@ -64,9 +68,9 @@ impl CopyReader {
         let runtime = runtime.map_err(|error| format!("reading copies of other nodes: {error}"))?;
         let (ask, asked) = mpsc::channel::<Question>();
         threads::spawn("copies".to_owned(), move || {
-            while let Ok(Question { url, target, tell }) = asked.recv() {
+            while let Ok(Question { url, target, after, tell }) = asked.recv() {
                 // Nobody may wait any more.
-                let _ = tell.send(runtime.block_on(batches(&peers, &url, &target)));
+                let _ = tell.send(runtime.block_on(batches(&peers, &url, &target, after)));
             }
         })?;
         Ok(CopyReader(ask))
@@ -76,14 +80,15 @@ impl CopyReader {
     #[must_use]
     pub fn batches(&self, url: &str, log: &str, after: Place) -> Option<Vec<PlacedEntry>> {
         let (tell, told) = mpsc::channel();
-        let target = format!("/v1/cluster/batches/{log}?after={}", after.0);
-        self.0.send(Question { url: url.to_owned(), target, tell }).ok()?;
+        let target = format!("/v1/cluster/batches/{log}");
+        self.0.send(Question { url: url.to_owned(), target, after, tell }).ok()?;
         told.recv().ok()?.filter(|batches| !batches.is_empty())
     }
 }
 
-async fn batches(peers: &Peers, url: &str, target: &str) -> Option<Vec<PlacedEntry>> {
-    let (request, now_us) = (PeerRequest::get(target), SystemClock.wall_us());
+async fn batches(peers: &Peers, url: &str, target: &str, after: Place) -> Option<Vec<PlacedEntry>> {
+    let (mut request, now_us) = (PeerRequest::get(target), SystemClock.wall_us());
+    request.headers.insert(AFTER_PLACE, HeaderValue::from(after.0));
     match peers.ask_for(url, &request, PATIENCE, now_us, MOST_BYTES).await {
         Ok(answer) if answer.status == 200 => {
             let batches = decode(answer.content);

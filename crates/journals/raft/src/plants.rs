@@ -31,8 +31,6 @@ pub enum Plant {
     EndOfGroup,
     /// A node that was the orderer when it stopped is the orderer when it starts.
     RestoresOrderer,
-    /// Entries are purged before a checkpoint stands for them.
-    PurgesEarly,
     /// A node whose WAL is lost comes back under the same id. The simulator does it, not the
     /// engine.
     ReusesId,
@@ -50,7 +48,6 @@ pub const SIMULATED: &[(Plant, &str)] = &[
     (Plant::OldRound, "old-round"),
     (Plant::EndOfGroup, "end-of-group"),
     (Plant::RestoresOrderer, "restores-orderer"),
-    (Plant::PurgesEarly, "purges-early"),
     (Plant::ReusesId, "reuses-id"),
 ];
 

@@ -204,12 +204,7 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn purge(&mut self, upto: LogId<u64>) -> Result<(), StorageError<u64>> {
         let upto = entry_id(Some(upto));
-        let stood_for = if planted(Plant::PurgesEarly) {
-            Ok(())
-        } else {
-            self.checkpoints.until_one_stands_for(upto.index).await
-        };
-        let purged = match stood_for {
+        let purged = match self.checkpoints.until_one_stands_for(upto.index).await {
             Ok(()) => self.queue.with(move |wal| wal.purge(upto)).await,
             Err(error) => Err(error),
         };
