@@ -133,8 +133,8 @@ In another terminal:
   curl {b}/v1/append -H 'Content-Type: application/json' -d '{{\"events\":[{{\"type\":\"Tried\",\"tags\":[\"t:1\"],\"data\":1}}]}}'
   curl '{c}/v1/events?consistency=linearizable'
 
-  # Make another node lead; then kill the leader (the status names it, its pid is above).
-  wellspring cluster transfer --url {a}
+  # Have the log main led by node b; then kill the leader of system (the status names it, its pid is above).
+  wellspring cluster transfer --log main --to b --url {a}
   kill -9 PID
   wellspring cluster status --url {b}    # ask a live node, after some seconds
 
