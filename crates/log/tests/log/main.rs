@@ -38,6 +38,7 @@ mod setbacks;
 mod shared;
 mod shared_closing;
 mod shared_lead;
+mod shared_retention;
 mod shared_trouble;
 mod times;
 mod trim;

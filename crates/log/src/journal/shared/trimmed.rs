@@ -17,7 +17,6 @@ use crate::shared::{Fetched, LogStart, Place, PlacedEntry, Retention, SharedLogE
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// The engine is told this soon after an opening: whether the copy is complete matters to others.
 const FIRST_WITHIN_US: u64 = 2_000_000;
@@ -52,15 +51,11 @@ impl DurableCopy {
     /// `None`: the engine keeps everything.
     pub(super) fn new(retention: Retention, now_us: u64) -> Option<DurableCopy> {
         let Retention::UntilCopied { unsynced_bytes, within } = retention else { return None };
-        let within_us = micros(within);
+        let within_us = within.as_micros() as u64;
         let due_us = now_us + within_us.min(FIRST_WITHIN_US);
         let (told, has_barrier, has_failed) = (Place(0), false, false);
         Some(DurableCopy { unsynced_bytes, within_us, told, due_us, has_barrier, has_failed })
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl SharedJournal {
@@ -166,14 +161,22 @@ impl SharedJournal {
         self.tell_role(Role::CatchingUp { place, end: None }, lost);
     }
 
+    /// Whether there is something to tell the engine of. Until it has been compared, a copy may
+    /// belong to something else; within a batch it has no state that can be told.
+    fn has_state_to_tell(&self) -> bool {
+        self.anchor.is_none()
+            && self.refill.is_none()
+            && self.arrived.is_none()
+            && self.identity.is_some()
+            && self.rule.cluster().is_some()
+            && !self.rule.awaits_parts()
+    }
+
     /// Makes the copy durable if that is due, and tells the engine.
     pub(super) fn tell_durable(&mut self, now_us: u64) {
-        // Until it has been compared, a copy may belong to something else.
-        let is_sure = self.anchor.is_none() && self.refill.is_none() && self.arrived.is_none();
-        let Some(durable) = self.durable.as_mut().filter(|durable| is_sure && !durable.has_failed)
-        else {
-            return;
-        };
+        let has_state = self.has_state_to_tell();
+        let durable = self.durable.as_mut().filter(|durable| has_state && !durable.has_failed);
+        let Some(durable) = durable else { return };
         let unsynced = self.writer.unsynced_bytes();
         let is_due = now_us >= durable.due_us && durable.told != self.applied;
         if !is_due && unsynced < durable.unsynced_bytes {
@@ -209,7 +212,12 @@ impl SharedJournal {
         let due_us = match (&self.refill, &self.durable) {
             _ if self.stage == Stage::Detached => return None,
             (Some(refill), _) => refill.due_us,
-            (None, Some(durable)) if durable.told != self.applied && !durable.has_failed => {
+            // An arrival changes what keeps it from telling.
+            (None, Some(durable))
+                if durable.told != self.applied
+                    && !durable.has_failed
+                    && self.has_state_to_tell() =>
+            {
                 durable.due_us
             }
             _ => return None,
