@@ -86,26 +86,36 @@ plants! {
     JudgesTheRest = "judges-the-rest",
 }
 
-#[cfg(any(test, wellspring_plants))]
-thread_local! {
-    static CHOSEN: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
+/// Declares how a bug is planted: `plant` for the thread, and `planted`, which asks. Both look at
+/// the `cfg` of the crate that they are in.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! plant_switch {
+    ($plant:ident) => {
+        #[cfg(any(test, wellspring_plants))]
+        thread_local! {
+            static CHOSEN: std::cell::Cell<Option<$plant>> = const { std::cell::Cell::new(None) };
+        }
+
+        /// Plants a bug, or none, for everything that runs on this thread.
+        #[cfg(any(test, wellspring_plants))]
+        pub fn plant(plant: Option<$plant>) {
+            CHOSEN.with(|chosen| chosen.set(plant));
+        }
+
+        /// Whether this bug is planted.
+        #[cfg(any(test, wellspring_plants))]
+        pub fn planted(plant: $plant) -> bool {
+            CHOSEN.with(|chosen| chosen.get() == Some(plant))
+        }
+
+        /// Whether this bug is planted: never.
+        #[cfg(not(any(test, wellspring_plants)))]
+        #[inline(always)]
+        pub(crate) const fn planted(_: $plant) -> bool {
+            false
+        }
+    };
 }
 
-/// Plants a bug, or none, for everything that runs on this thread.
-#[cfg(any(test, wellspring_plants))]
-pub fn plant(plant: Option<Plant>) {
-    CHOSEN.with(|chosen| chosen.set(plant));
-}
-
-/// Whether this bug is planted.
-#[cfg(any(test, wellspring_plants))]
-pub(crate) fn planted(plant: Plant) -> bool {
-    CHOSEN.with(|chosen| chosen.get() == Some(plant))
-}
-
-/// Whether this bug is planted: never.
-#[cfg(not(any(test, wellspring_plants)))]
-#[inline(always)]
-pub(crate) const fn planted(_: Plant) -> bool {
-    false
-}
+plant_switch!(Plant);

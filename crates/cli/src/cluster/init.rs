@@ -4,9 +4,11 @@ use super::ask;
 use super::document::ClusterDocument;
 use super::status::{PATH, leading};
 use crate::answer::read;
+use crate::argument_error::ArgumentError;
 use crate::credentials::Credentials;
 use crate::exit::{Code, Failure, say};
 use crate::server::{Server, endpoint};
+use crate::span;
 use serde::Deserialize;
 use std::time::Duration;
 use wellspring_client::trust::Trust;
@@ -62,14 +64,11 @@ pub(super) struct JoinArgs {
     server: Server,
 }
 
-/// Seconds, or minutes with an m.
-fn time(text: &str) -> Result<Duration, &'static str> {
-    let (digits, unit) = match text.strip_suffix('m') {
-        Some(digits) => (digits, 60),
-        None => (text.strip_suffix('s').unwrap_or(text), 1),
-    };
-    let count = digits.parse::<u32>().map_err(|_| "give a time as 60s or 2m")?;
-    Ok(Duration::from_secs(u64::from(count) * unit))
+/// A time as everywhere, or a number of seconds.
+fn time(text: &str) -> Result<Duration, ArgumentError> {
+    let has_unit = !text.ends_with(|last: char| last.is_ascii_digit());
+    let seconds = if has_unit { span::seconds(text) } else { span::seconds(&format!("{text}s")) };
+    seconds.map(Duration::from_secs)
 }
 
 #[derive(Debug, Deserialize)]

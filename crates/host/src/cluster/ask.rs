@@ -80,7 +80,14 @@ impl Peers {
             let response = self.send(url, request, now_us).await?;
             let (head, body) = response.into_parts();
             let content = whole(body, most_bytes).await;
-            let content = content.map_err(|why| PeerError::Unknown(format!("{url}: {why}")))?;
+            let content = content.map_err(|fault| {
+                PeerError::Unknown(match fault {
+                    WholeBodyFault::TooLarge => format!("{url}: the answer is too large"),
+                    WholeBodyFault::Broken(error) => {
+                        format!("{url}: the answer ended early: {error}")
+                    }
+                })
+            })?;
             Ok(PeerAnswer { status: head.status.as_u16(), content })
         };
         tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
@@ -90,13 +97,24 @@ impl Peers {
     }
 }
 
-async fn whole(mut body: Incoming, most_bytes: usize) -> Result<Bytes, String> {
+/// Why a body was not read whole.
+pub(crate) enum WholeBodyFault {
+    /// It has more bytes than are accepted.
+    TooLarge,
+    /// It ended early, or is malformed.
+    Broken(hyper::Error),
+}
+
+/// All of a body of at most so many bytes.
+///
+/// # Errors
+/// [`WholeBodyFault`].
+pub(crate) async fn whole(mut body: Incoming, most_bytes: usize) -> Result<Bytes, WholeBodyFault> {
     let mut content = BytesMut::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|error| format!("the answer ended early: {error}"))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.map_err(WholeBodyFault::Broken)?.into_data() else { continue };
         if content.len() + data.len() > most_bytes {
-            return Err("the answer is too large".to_owned());
+            return Err(WholeBodyFault::TooLarge);
         }
         content.extend_from_slice(&data);
     }

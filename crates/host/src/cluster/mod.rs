@@ -17,6 +17,7 @@ pub mod simulated;
 pub mod streams;
 
 pub use ask::PeerAnswer;
+pub(crate) use ask::{WholeBodyFault, whole};
 pub use config::{ClusterConfig, FollowerWrites};
 pub use engine::{Engine, EngineReach, EngineStatus, LogRows};
 pub use group::{Group, GroupState};

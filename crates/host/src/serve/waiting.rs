@@ -9,7 +9,7 @@ use super::listeners;
 use crate::cluster::founding::{FOUND_PATH, INIT_PATH, MAX_BODY_BYTES, MEMBER_PATH, read};
 use crate::cluster::group::GroupStage;
 use crate::cluster::node_auth::{self, Sender};
-use crate::cluster::{Cluster, Group};
+use crate::cluster::{Cluster, Group, WholeBodyFault, whole};
 use crate::http::work::elsewhere;
 use crate::node::status::EngineState;
 use crate::protocol::{FirstBytes, FirstBytesWait, Protocol, ProtocolConnection, read_first_bytes};
@@ -21,16 +21,14 @@ use crate::threads;
 use crate::tls::{self, Tls};
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -304,19 +302,13 @@ fn of_a_node(cluster: &Cluster, request: &Request<Incoming>) -> Result<(), Box<P
     }
 }
 
-async fn body_of(request: Request<Incoming>) -> Result<Vec<u8>, Box<Problem>> {
+async fn body_of(request: Request<Incoming>) -> Result<Bytes, Box<Problem>> {
     let kind = request.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
     if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
         return Err(problem::BAD_REQUEST.because("Content-Type must be application/json"));
     }
-    let (mut body, mut content) = (request.into_body(), Vec::new());
-    let failed = |error: hyper::Error| problem::BAD_REQUEST.because(error.to_string());
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let Ok(data) = frame.map_err(failed)?.into_data() else { continue };
-        if content.len() + data.len() > MAX_BODY_BYTES {
-            return Err(problem::BAD_REQUEST.because("the body is too large"));
-        }
-        content.extend_from_slice(&data);
-    }
-    Ok(content)
+    whole(request.into_body(), MAX_BODY_BYTES).await.map_err(|fault| match fault {
+        WholeBodyFault::TooLarge => problem::BAD_REQUEST.because("the body is too large"),
+        WholeBodyFault::Broken(error) => problem::BAD_REQUEST.because(error.to_string()),
+    })
 }

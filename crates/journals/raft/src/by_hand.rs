@@ -79,7 +79,7 @@ impl HandNode {
         });
     }
 
-    /// [`RaftNode::found`], of which nobody waits for the end.
+    /// Starts [`RaftNode::found`] without waiting for the outcome.
     pub fn begin_founding(&self, voters: &[u64]) {
         let voters = voters.iter().map(|id| (*id, MemberAddress::default()));
         drop(self.node.begin_founding(voters.collect()));

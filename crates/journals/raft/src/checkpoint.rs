@@ -2,6 +2,7 @@
 //! the members are. It is what purged entries leave, and what a node gets that lacks them; the
 //! events come from the copies of other nodes.
 
+use crate::frame::take_bytes;
 use crate::wal::EntryId;
 use bytes::{Buf as _, BufMut as _, Bytes};
 use std::collections::BTreeMap;
@@ -35,10 +36,7 @@ impl Checkpoint {
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         let (members_id, members) = &self.members;
-        for EntryId { term, index } in [self.id, *members_id] {
-            out.put_u64_le(term);
-            out.put_u64_le(index);
-        }
+        [self.id, *members_id].iter().for_each(|id| id.put(&mut out));
         put(&mut out, members);
         out.put_u32_le(u32::try_from(self.logs.len()).expect("logs are few"));
         for (log, KnownStart { place, state }) in &self.logs {
@@ -52,16 +50,12 @@ impl Checkpoint {
 
     /// Decodes it; `None` if it is none.
     pub(crate) fn decode(mut bytes: Bytes) -> Option<Checkpoint> {
-        let mut id = || {
-            let (term, index) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
-            Some(EntryId { term, index })
-        };
-        let (id, members_id) = (id()?, id()?);
+        let (id, members_id) = (EntryId::take(&mut bytes)?, EntryId::take(&mut bytes)?);
         let members = take(&mut bytes)?;
         let mut logs = BTreeMap::new();
         for _ in 0..bytes.try_get_u32_le().ok()? {
             let length = usize::from(bytes.try_get_u16_le().ok()?);
-            let log = (length <= bytes.len()).then(|| bytes.split_to(length))?;
+            let log = take_bytes(&mut bytes, length)?;
             let place = Place(bytes.try_get_u64_le().ok()?);
             let state = Arc::from(&take(&mut bytes)?[..]);
             logs.insert(std::str::from_utf8(&log).ok()?.into(), KnownStart { place, state });
@@ -78,7 +72,7 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Takes a length and as many bytes.
 fn take(bytes: &mut Bytes) -> Option<Bytes> {
     let length = bytes.try_get_u32_le().ok()? as usize;
-    (length <= bytes.len()).then(|| bytes.split_to(length))
+    take_bytes(bytes, length)
 }
 
 #[cfg(test)]

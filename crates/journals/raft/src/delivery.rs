@@ -266,7 +266,7 @@ impl Delivery {
         self.state().logs.values().any(lacks)
     }
 
-    /// Nobody here reads this log any more: its entries hold nothing back.
+    /// No copy of this log exists here any more: its entries hold nothing back.
     pub(crate) fn forget(&self, log: &str) {
         let state = Arc::from(&b""[..]);
         self.durable(&Arc::from(log), KnownStart { place: Place(u64::MAX), state });
@@ -371,8 +371,8 @@ impl Delivery {
         }
     }
 
-    /// Tells the outcome of offers that have none yet: refused if nobody has proposed them or will,
-    /// unknown if that is not certain.
+    /// Settles offers that have no outcome yet: as refused if it is certain that no node has
+    /// proposed them or will, else as unknown.
     pub(crate) fn settle(&self, offers: impl IntoIterator<Item = u64>, outcome: OfferOutcome) {
         let mut state = self.state();
         let settle = |offer| state.settle(offer, outcome);

@@ -79,18 +79,18 @@ pub(crate) fn decode(mut frame: Bytes) -> Option<Vec<Item>> {
     let mut items = Vec::with_capacity(count.into());
     for _ in 0..count {
         let (start, offer) = (frame.try_get_u64_le().ok()?, frame.try_get_u64_le().ok()?);
-        let log = take(&mut frame, |frame| frame.try_get_u16_le().ok().map(usize::from))?;
-        let log = std::str::from_utf8(&log).ok()?.into();
-        let entry = take(&mut frame, |frame| frame.try_get_u32_le().ok().map(|n| n as usize))?;
+        let length = usize::from(frame.try_get_u16_le().ok()?);
+        let log = std::str::from_utf8(&take_bytes(&mut frame, length)?).ok()?.into();
+        let length = frame.try_get_u32_le().ok()? as usize;
+        let entry = take_bytes(&mut frame, length)?;
         items.push(Item { start, offer, log, entry });
     }
     frame.is_empty().then_some(items)
 }
 
-/// Takes a length and as many bytes.
-fn take(frame: &mut Bytes, length: impl FnOnce(&mut Bytes) -> Option<usize>) -> Option<Bytes> {
-    let length = length(frame)?;
-    (length <= frame.len()).then(|| frame.split_to(length))
+/// Takes so many bytes, if there are as many.
+pub(crate) fn take_bytes(from: &mut Bytes, length: usize) -> Option<Bytes> {
+    (length <= from.len()).then(|| from.split_to(length))
 }
 
 #[cfg(test)]

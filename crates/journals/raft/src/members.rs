@@ -46,9 +46,9 @@ impl Members {
     }
 }
 
-/// Whether an orderer may make these the voters. The library lets no node stand that its last entry
-/// has removed. If that entry reached nobody else, the others have to get by without this node's
-/// vote, as their logs are shorter than its own: those that stay must be a majority as it is.
+/// Whether an orderer may make these the voters. The library lets no node stand for election that
+/// its own last entry has removed. If no other node received that entry, the others have shorter
+/// logs and do not get this node's vote. So those that stay must be a majority without it.
 pub(crate) fn may_replace(members: &Members, orderer: u64, voters: &BTreeSet<u64>) -> bool {
     voters.contains(&orderer) || members.is_majority(|id| voters.contains(&id))
 }

@@ -146,7 +146,7 @@ impl RaftNode {
         result
     }
 
-    /// The same, where nobody needs addresses.
+    /// [`found_at`](Self::found_at) with empty addresses.
     ///
     /// # Errors
     /// [`FoundError`].
@@ -160,7 +160,7 @@ impl RaftNode {
         self.change_members(ChangeOfMembers::AddLearner(node, at))
     }
 
-    /// The same, where nobody needs addresses.
+    /// [`add_learner_at`](Self::add_learner_at) with an empty address.
     pub fn add_learner(&self, node: u64) -> MembersChange {
         self.add_learner_at(node, MemberAddress::default())
     }
@@ -259,7 +259,7 @@ impl Drop for RaftNode {
 
 type Started = oneshot::Receiver<Result<Raft, StartError>>;
 
-/// The parts of a node, for which nobody works yet.
+/// Assembles the parts of a node; its threads, or the simulator, run them.
 pub(crate) fn assemble(
     wal: Wal,
     links: Arc<dyn Links>,

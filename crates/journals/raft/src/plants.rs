@@ -51,26 +51,4 @@ pub const SIMULATED: &[(Plant, &str)] = &[
     (Plant::ReusesId, "reuses-id"),
 ];
 
-#[cfg(any(test, wellspring_plants))]
-thread_local! {
-    static CHOSEN: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
-}
-
-/// Plants a bug, or none, for everything that runs on this thread.
-#[cfg(any(test, wellspring_plants))]
-pub fn plant(plant: Option<Plant>) {
-    CHOSEN.with(|chosen| chosen.set(plant));
-}
-
-/// Whether this bug is planted.
-#[cfg(any(test, wellspring_plants))]
-pub fn planted(plant: Plant) -> bool {
-    CHOSEN.with(|chosen| chosen.get() == Some(plant))
-}
-
-/// Whether this bug is planted: never.
-#[cfg(not(any(test, wellspring_plants)))]
-#[inline(always)]
-pub(crate) const fn planted(_: Plant) -> bool {
-    false
-}
+wellspring_log::plant_switch!(Plant);

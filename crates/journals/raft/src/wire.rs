@@ -177,15 +177,6 @@ fn take_vote(body: &mut Bytes) -> Option<Vote> {
     Some(Vote { term, voted_for: (node != 0).then_some(node), is_committed: take_bool(body)? })
 }
 
-fn put_id(id: EntryId, out: &mut Vec<u8>) {
-    out.put_u64_le(id.term);
-    out.put_u64_le(id.index);
-}
-
-fn take_id(body: &mut Bytes) -> Option<EntryId> {
-    Some(EntryId { term: body.try_get_u64_le().ok()?, index: body.try_get_u64_le().ok()? })
-}
-
 fn take_bool(body: &mut Bytes) -> Option<bool> {
     match body.try_get_u8().ok()? {
         0 => Some(false),
@@ -198,11 +189,11 @@ fn put_question(question: &Question, out: &mut Vec<u8>) -> u8 {
     match question {
         Question::Append { vote, before, entries, committed } => {
             put_vote(*vote, out);
-            put_id(*before, out);
-            put_id(*committed, out);
+            before.put(out);
+            committed.put(out);
             out.put_u32_le(entries.len() as u32);
             for Entry { id, body } in entries {
-                put_id(*id, out);
+                id.put(out);
                 out.put_u32_le(body.len() as u32);
                 out.put_slice(body);
             }
@@ -210,11 +201,11 @@ fn put_question(question: &Question, out: &mut Vec<u8>) -> u8 {
         }
         Question::Elect { vote, last } => {
             put_vote(*vote, out);
-            put_id(*last, out);
+            last.put(out);
             2
         }
         Question::WouldElect { last } => {
-            put_id(*last, out);
+            last.put(out);
             3
         }
         Question::End => 4,
@@ -229,19 +220,20 @@ fn put_question(question: &Question, out: &mut Vec<u8>) -> u8 {
 fn take_question(kind: u8, body: &mut Bytes) -> Option<Question> {
     Some(match kind {
         1 => {
-            let (vote, before, committed) = (take_vote(body)?, take_id(body)?, take_id(body)?);
+            let (vote, before, committed) =
+                (take_vote(body)?, EntryId::take(body)?, EntryId::take(body)?);
             let count = body.try_get_u32_le().ok()?;
             let entry = |_| {
-                let id = take_id(body)?;
+                let id = EntryId::take(body)?;
                 let length = body.try_get_u32_le().ok()? as usize;
-                let body = (length <= body.len()).then(|| body.split_to(length))?;
+                let body = frame::take_bytes(body, length)?;
                 Some(Entry { id, body })
             };
             let entries = (0..count).map(entry).collect::<Option<_>>()?;
             Question::Append { vote, before, entries, committed }
         }
-        2 => Question::Elect { vote: take_vote(body)?, last: take_id(body)? },
-        3 => Question::WouldElect { last: take_id(body)? },
+        2 => Question::Elect { vote: take_vote(body)?, last: EntryId::take(body)? },
+        3 => Question::WouldElect { last: EntryId::take(body)? },
         4 => Question::End,
         _ => Question::Install { vote: take_vote(body)?, checkpoint: std::mem::take(body) },
     })
@@ -258,14 +250,14 @@ fn put_answer(answer: &Answer, out: &mut Vec<u8>) -> u8 {
                 AppendOutcome::LaterVote(vote) => (3, (none.0, vote)),
             };
             out.put_u8(told);
-            put_id(id, out);
+            id.put(out);
             put_vote(vote, out);
             5
         }
         Answer::Elected { vote, is_granted, last } => {
             put_vote(*vote, out);
             out.put_u8((*is_granted).into());
-            put_id(*last, out);
+            last.put(out);
             6
         }
         Answer::WouldElect(would) => {
@@ -287,7 +279,8 @@ fn put_answer(answer: &Answer, out: &mut Vec<u8>) -> u8 {
 fn take_answer(kind: u8, body: &mut Bytes) -> Option<Answer> {
     Some(match kind {
         5 => {
-            let (told, id, vote) = (body.try_get_u8().ok()?, take_id(body)?, take_vote(body)?);
+            let (told, id, vote) =
+                (body.try_get_u8().ok()?, EntryId::take(body)?, take_vote(body)?);
             let (no_id, no_vote) = (id == EntryId::default(), vote == Vote::default());
             Answer::Appended(match told {
                 0 if no_id && no_vote => AppendOutcome::Appended,
@@ -300,7 +293,7 @@ fn take_answer(kind: u8, body: &mut Bytes) -> Option<Answer> {
         6 => Answer::Elected {
             vote: take_vote(body)?,
             is_granted: take_bool(body)?,
-            last: take_id(body)?,
+            last: EntryId::take(body)?,
         },
         7 => Answer::WouldElect(take_bool(body)?),
         12 => Answer::Installed(take_vote(body)?),

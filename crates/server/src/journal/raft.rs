@@ -204,7 +204,7 @@ fn know(streams: &Streams, addresses: &BTreeMap<u64, MemberAddress>) {
 }
 
 impl RaftEngine {
-    /// Takes part in the group whose node this folder is; `None`: it is nobody's.
+    /// Joins the group of the node in this folder; `None`: the folder belongs to no node.
     fn open(&self) -> Result<Option<Arc<Running>>, GroupError> {
         let wal = Wal::open(Arc::clone(&self.storage) as _, WalOptions::default());
         let Some(wal) = wal.map_err(failed)? else { return Ok(None) };

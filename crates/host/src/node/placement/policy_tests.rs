@@ -139,7 +139,7 @@ fn leads_of_a_dead_node_go_to_fit_ones_at_once() {
     assert_eq!(moves.len(), dead.leads.len());
     assert!(moves.iter().all(|moved| moved.reason == MoveReason::Unled));
     assert!((0..6).all(|at| world.leader(&format!("l{at}")).is_some()));
-    // One that must not lead keeps a lead only while nobody else may.
+    // An unfit node keeps a lead only as long as no other node is fit.
     world.nodes[0].unfit.insert("l2".to_owned());
     world.nodes[0].leads.insert("l2".to_owned(), 99);
     world.nodes[1].leads.remove("l2");

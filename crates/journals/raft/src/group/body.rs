@@ -7,6 +7,7 @@
 //! ```
 
 use super::{Frame, Types};
+use crate::frame::take_bytes;
 use crate::members::MemberAddress;
 use bytes::{Buf as _, BufMut as _, Bytes};
 use openraft::{EntryPayload, Membership};
@@ -76,8 +77,7 @@ fn ids(body: &mut Bytes) -> Option<BTreeSet<u64>> {
 
 fn text(body: &mut Bytes) -> Option<String> {
     let length = usize::from(body.try_get_u16_le().ok()?);
-    let text = (length <= body.len()).then(|| body.split_to(length))?;
-    String::from_utf8(text.to_vec()).ok()
+    String::from_utf8(take_bytes(body, length)?.to_vec()).ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! ```text
 //! data/raft/
 //!   LOCK
-//!   identity    who the node is; without it, the folder is nobody's
+//!   identity    who the node is; without it, the folder belongs to no node
 //!   state       the vote, the last purged entry, the newest file: two sectors, written in turns
 //!   checkpoint  what stands for purged entries
 //!   wal-7       entries and cuts, oldest file first

@@ -1,7 +1,7 @@
 //! Records, and the headers of the files that they are in: `docs/format.md` has the fields.
 
 use super::fault::WalFault;
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes};
 use wellspring_format::batch::SECTOR_BYTES;
 use wellspring_format::record::{read_u32, read_u64};
 
@@ -20,6 +20,20 @@ pub struct EntryId {
     pub term: u64,
     /// Its place in the order, from 1, dense.
     pub index: u64,
+}
+
+impl EntryId {
+    /// Appends its 16 bytes, little-endian: the term, the index.
+    pub(crate) fn put(self, out: &mut Vec<u8>) {
+        out.put_u64_le(self.term);
+        out.put_u64_le(self.index);
+    }
+
+    /// Takes what [`put`](Self::put) has appended.
+    pub(crate) fn take(bytes: &mut Bytes) -> Option<EntryId> {
+        let (term, index) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
+        Some(EntryId { term, index })
+    }
 }
 
 /// An entry of the group's log.

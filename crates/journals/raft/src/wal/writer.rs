@@ -100,7 +100,7 @@ fn refuse_orphans(storage: &dyn Storage) -> Result<(), WalFault> {
 }
 
 impl Wal {
-    /// Makes the folder that of a node, durably: with a vote for nobody and an empty WAL.
+    /// Creates the WAL of a new node, durably: empty, and without a vote.
     ///
     /// # Errors
     /// [`WalFault::HasIdentity`], [`WalFault::Orphaned`], [`WalFault::NodeName`], or
@@ -117,7 +117,7 @@ impl Wal {
         identity.write(storage)
     }
 
-    /// Opens the WAL of the node whose folder it is; `None` if it is nobody's. Reads all files, and
+    /// Opens the WAL in this folder; `None` if the folder belongs to no node. Reads all files, and
     /// what is found is durable.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Entries that copies hold are dropped, and whoever lacks them reads the copies of others.
+//! The group drops entries that copies hold, and a node without them reads other nodes' copies.
 
 use crate::group::{Group, Keeps};
 use std::sync::Arc;
