@@ -160,16 +160,22 @@ impl World {
         }
     }
 
-    /// A node stands for election without asking first.
+    /// A node stands for election without asking first, or asks to order.
     pub(crate) fn stand(&mut self, node: usize) {
-        let Engine::Raft(group) = &self.engine else { return };
+        let World { engine: Engine::Raft(group), dice, .. } = self else { return };
         let member = &group.members[node];
         // An orderer never does.
         if let Some(running) = &member.running
             && running.node.report().orderer != Some(member.id)
         {
-            running.node.stand();
-            self.say(format_args!("n{node}: stands for election"));
+            let what = if dice.chance(500) {
+                running.node.take_over();
+                "asks to order"
+            } else {
+                running.node.stand();
+                "stands for election"
+            };
+            self.say(format_args!("n{node}: {what}"));
         }
     }
 

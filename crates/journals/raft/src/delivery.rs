@@ -381,6 +381,14 @@ impl Delivery {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// The node that these offers of a process went to has not proposed them. Those of others were
+    /// only passed on by this one: whoever made them doubts them.
+    pub(crate) fn refused(&self, start: u64, offers: Vec<u64>) {
+        if start == self.start {
+            self.settle(offers, OfferOutcome::Refused);
+        }
+    }
+
     /// Refuses offers that have not left for so long, and returns them; doubts those that have
     /// left [several times](LEFT_PATIENCE) as long ago.
     pub(crate) fn give_up(&self, now_us: u64, patience_us: u64) -> Vec<u64> {
@@ -424,5 +432,26 @@ impl Delivery {
             state.logs.values_mut().filter_map(|tail| tail.waker.take()).collect()
         };
         woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_is_not_refused_because_one_of_another_process_is_that_has_its_number() {
+        let delivery = Delivery::new(7, None);
+        let log: Arc<str> = "a".into();
+        let connection = delivery.connect(&log);
+        let item = delivery.offer(&log, connection, OfferId(1), 0, Bytes::new());
+        delivery.leave([item.offer]);
+        let mut told = || delivery.next("a", connection, None, Waker::noop()).unwrap();
+        delivery.refused(8, vec![item.offer]);
+        assert!(told().is_none());
+        delivery.refused(7, vec![item.offer]);
+        let outcome = OfferOutcome::Refused;
+        let Some(NextArrival::Arrival(arrival)) = told() else { panic!("an outcome") };
+        assert_eq!(arrival, Arrival::Offer { id: OfferId(1), outcome });
     }
 }

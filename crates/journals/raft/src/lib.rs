@@ -12,7 +12,7 @@
 //! - [`wal`]: what a node has acknowledged, on its disk.
 //! - `group`: the consensus library and nothing beside it.
 //! - `runtime`: what the library runs in, turned by hand.
-//! - `elector`: when a node stands for election. Pure.
+//! - `elector`: when a node stands for election. Pure. `election`: who orders.
 //! - `node`: the threads of a node and what they do; `shared_node`: what they share.
 //! - `members`: who belongs to the group.
 //! - `by_hand`: a node without threads, for the simulator.
@@ -28,6 +28,7 @@ pub mod by_hand;
 mod checkpoint;
 mod copy_source;
 mod delivery;
+mod election;
 mod elector;
 mod frame;
 mod group;

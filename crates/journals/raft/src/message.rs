@@ -23,8 +23,24 @@ pub enum Message {
     },
     /// Offers for the orderer to place.
     Offers(Vec<Offer>),
-    /// The receiver does not order: these offers of its process, by number, were not proposed.
-    NotOrdering(Vec<u64>),
+    /// The sender does not order: these offers of a process were not proposed. They may have come
+    /// by way of the receiver, which had taken them while it ordered itself.
+    NotOrdering {
+        /// The number of the process.
+        start: u64,
+        /// Those of its offers.
+        offers: Vec<u64>,
+    },
+    /// The sender, a voter, is to order in place of the receiver.
+    HandOver {
+        /// The term in which the receiver orders: the message means nothing in another one.
+        term: u64,
+    },
+    /// The sender has stopped ordering in favour of the receiver, which stands for election.
+    Stand {
+        /// The term in which it ordered: as above.
+        term: u64,
+    },
 }
 
 /// An offer that travels.

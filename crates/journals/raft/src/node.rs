@@ -4,7 +4,8 @@
 use crate::checkpoint::Checkpoint;
 use crate::copy_source::CopySource;
 use crate::delivery::Delivery;
-use crate::elector::{Elector, Step};
+use crate::election::{elect, hand_over, stand_for};
+use crate::elector::Elector;
 use crate::frame;
 use crate::group::{
     self, ChangeOfMembers, Checkpoints, FoundError, GroupWatch, LinkNetworks, Links, LogStore,
@@ -176,6 +177,16 @@ impl RaftNode {
     /// majority without it.
     pub fn change_voters(&self, voters: &[u64]) -> MembersChange {
         self.change_members(ChangeOfMembers::Voters(voters.iter().copied().collect()))
+    }
+
+    /// Asks the node that orders to hand that over to this one, which has to vote. Writes wait
+    /// meanwhile, for about an election; nothing is lost or doubted. Returns at once; does nothing
+    /// if no node orders. If this one lags, or a message is lost, the other goes on: ask again.
+    pub fn take_over(&self) {
+        let term = self.shared.term.load(Ordering::Acquire);
+        if let Some(orderer) = self.shared.orderer().filter(|orderer| *orderer != self.id()) {
+            self.shared.peers.links.send(orderer, Message::HandOver { term });
+        }
     }
 
     fn change_members(&self, change: ChangeOfMembers) -> MembersChange {
@@ -405,15 +416,26 @@ async fn receive(
     while let Some((from, message)) = arrivals.recv().await {
         match message {
             Message::Answer { request, answer } => shared.peers.answered(request, answer),
-            Message::NotOrdering(offers) => shared.delivery.settle(offers, OfferOutcome::Refused),
+            Message::NotOrdering { start, offers } => shared.delivery.refused(start, offers),
+            Message::HandOver { term } => {
+                runtime.spawn(hand_over(Arc::clone(&shared), raft.clone(), from, term));
+            }
+            Message::Stand { term } => {
+                runtime.spawn(stand_for(Arc::clone(&shared), raft.clone(), term));
+            }
             Message::Offers(offers) if shared.is_orderer() => {
                 let items = offers.into_iter().map(|Offer(item)| item);
                 locked(&shared.offered).items.extend(items);
                 shared.has_offers.notify_one();
             }
             Message::Offers(offers) => {
-                let offers = offers.iter().map(|Offer(item)| item.offer).collect();
-                shared.peers.links.send(from, Message::NotOrdering(offers));
+                let mut refused: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+                for Offer(item) in offers {
+                    refused.entry(item.start).or_default().push(item.offer);
+                }
+                for (start, offers) in refused {
+                    shared.peers.links.send(from, Message::NotOrdering { start, offers });
+                }
             }
             Message::Ask { request, question: Question::WouldElect { last } } => {
                 let would = locked(&shared.elector).would_elect(
@@ -438,47 +460,6 @@ async fn receive(
                     }
                     shared.peers.links.send(from, Message::Answer { request, answer });
                 });
-            }
-        }
-    }
-}
-
-/// Has the node elected when there is no orderer.
-async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
-    loop {
-        let now_us = shared.now_us();
-        let members = locked(&shared.members).clone();
-        let step = {
-            let mut elector = locked(&shared.elector);
-            if shared.is_orderer() {
-                elector.hears(now_us);
-            }
-            elector.step(now_us, shared.node, &members)
-        };
-        match step {
-            Step::WaitUntil(due_us) => {
-                let wait = Duration::from_micros(due_us.saturating_sub(now_us).max(1));
-                let _ = within(wait, shared.elector_moved.notified()).await;
-            }
-            Step::Ask { round } => {
-                let last = shared.reader.last();
-                let voters = members.all_voters();
-                for voter in voters.into_iter().filter(|voter| *voter != shared.node) {
-                    let shared = Arc::clone(&shared);
-                    runtime.spawn(async move {
-                        let asked = shared.peers.ask(voter, Question::WouldElect { last });
-                        let answered = within(shared.patience, asked).await;
-                        if let Ok(Some(Answer::WouldElect(would))) = answered {
-                            locked(&shared.elector).answered(round, voter, would);
-                            shared.elector_moved.notify_one();
-                        }
-                    });
-                }
-            }
-            Step::Stand => {
-                if !group::stand(&raft).await {
-                    return;
-                }
             }
         }
     }

@@ -390,6 +390,11 @@ impl AsyncRuntime for TurnedRuntime {
     }
 }
 
+/// Waits.
+pub(crate) async fn pause(duration: Duration) {
+    let _ = within(duration, std::future::pending::<()>()).await;
+}
+
 /// A future and the time it may take, in the runtime of this thread.
 pub(crate) fn within<F: Future + Send>(duration: Duration, future: F) -> HandTimeout<F> {
     TurnedRuntime::timeout(duration, future)

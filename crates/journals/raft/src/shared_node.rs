@@ -61,6 +61,8 @@ pub(crate) struct OfferQueue {
     pub(crate) items: VecDeque<Item>,
     /// Frames.
     pub(crate) under_way: usize,
+    /// Whether frames wait because ordering is being handed over.
+    pub(crate) is_held: bool,
 }
 
 impl OfferQueue {
@@ -125,7 +127,8 @@ impl SharedNode {
     /// The items of the next frame, if one may be proposed.
     pub(crate) fn next_frame(&self) -> Vec<Item> {
         let mut offered = locked(&self.offered);
-        if offered.under_way >= FRAMES_UNDER_WAY || offered.items.is_empty() {
+        let is_full = offered.under_way >= FRAMES_UNDER_WAY;
+        if is_full || offered.is_held || offered.items.is_empty() {
             return Vec::new();
         }
         offered.under_way += 1;

@@ -11,8 +11,9 @@
 //!   2 elect       vote | last entry           3 would elect   last entry      4 end   nothing
 //!   5 appended    outcome u8 (0 all, 1 up to, 2 conflict, 3 later vote) | entry | vote
 //!   6 elected     vote | granted u8 | last entry      7 would elect   u8     8 end   u8 | index u64
-//!   9 offers      a frame (see `frame`)      10 not ordering   numbers of offers u64
+//!   9 offers      a frame (see `frame`)      10 not ordering   start u64 | numbers of offers u64
 //!  11 install     vote | the checkpoint      12 installed     vote
+//!  13 hand over   term u64                   14 stand         term u64
 //! vote: term u64 | node u64, 0 for none | committed u8. entry: term u64 | index u64
 //! ```
 //!
@@ -82,9 +83,18 @@ impl Message {
                 out.put_slice(&frame::encode(&items));
                 (9, 0)
             }
-            Message::NotOrdering(offers) => {
+            Message::NotOrdering { start, offers } => {
+                out.put_u64_le(*start);
                 offers.iter().for_each(|offer| out.put_u64_le(*offer));
                 (10, 0)
+            }
+            Message::HandOver { term } => {
+                out.put_u64_le(*term);
+                (13, 0)
+            }
+            Message::Stand { term } => {
+                out.put_u64_le(*term);
+                (14, 0)
             }
         };
         let body = &out[HEADER_BYTES..];
@@ -119,7 +129,7 @@ impl Message {
         if body.len() != length || crc32c::crc32c(&body) != check {
             return Err(WireFault::Body);
         }
-        let is_alone = matches!(kind, 9 | 10);
+        let is_alone = matches!(kind, 9 | 10 | 13 | 14);
         let message = match kind {
             1..=4 | 11 => {
                 take_question(kind, &mut body).map(|question| Message::Ask { request, question })
@@ -129,10 +139,12 @@ impl Message {
             }
             9 => frame::decode(std::mem::take(&mut body))
                 .map(|items| Message::Offers(items.into_iter().map(Offer).collect())),
-            10 => (0..length / 8)
-                .map(|_| body.try_get_u64_le().ok())
-                .collect::<Option<_>>()
-                .map(Message::NotOrdering),
+            10 => body.try_get_u64_le().ok().and_then(|start| {
+                let offers = (1..length / 8).map(|_| body.try_get_u64_le().ok());
+                Some(Message::NotOrdering { start, offers: offers.collect::<Option<_>>()? })
+            }),
+            13 => body.try_get_u64_le().ok().map(|term| Message::HandOver { term }),
+            14 => body.try_get_u64_le().ok().map(|term| Message::Stand { term }),
             _ => None,
         };
         let is_sound = body.is_empty() && (request == 0 || !is_alone);
@@ -361,7 +373,10 @@ mod tests {
             (any::<u64>(), answer)
                 .prop_map(|(request, answer)| Message::Answer { request, answer }),
             proptest::collection::vec(item, 0..5).prop_map(Message::Offers),
-            proptest::collection::vec(any::<u64>(), 0..9).prop_map(Message::NotOrdering),
+            (any::<u64>(), proptest::collection::vec(any::<u64>(), 0..9))
+                .prop_map(|(start, offers)| Message::NotOrdering { start, offers }),
+            any::<u64>().prop_map(|term| Message::HandOver { term }),
+            any::<u64>().prop_map(|term| Message::Stand { term }),
         ]
     }
 
@@ -392,7 +407,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_body_is_refused_or_written_as_it_was_read(
-            kind in 0..12_u8,
+            kind in 0..16_u8,
             mut body in proptest::collection::vec(0..3_u8, 0..80),
             end in any::<Option<u8>>(),
         ) {
@@ -413,7 +428,7 @@ mod tests {
     #[test]
     fn another_version_or_lane_is_told_apart_from_damage() {
         for at in [4, 6] {
-            let mut bytes = Message::NotOrdering(vec![1]).encode().to_vec();
+            let mut bytes = Message::Stand { term: 1 }.encode().to_vec();
             bytes[at] = 9;
             let header = &mut bytes[..HEADER_BYTES];
             let check = crc32c::crc32c(&header[..CHECKED]);

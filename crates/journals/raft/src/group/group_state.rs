@@ -5,9 +5,10 @@ use crate::members::{MemberAddress, Members, MembersError};
 use crate::wal::EntryId;
 use bytes::Bytes;
 use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
-use openraft::raft::ClientWriteResult;
-use openraft::{ChangeMembers, RaftMetrics, ServerState};
+use openraft::raft::{ClientWriteResult, VoteRequest};
+use openraft::{ChangeMembers, CommittedLeaderId, LeaderId, LogId, RaftMetrics, ServerState};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// What a node knows of its group.
@@ -61,6 +62,40 @@ impl GroupWatch {
 /// Has the node stand for election; whether the library runs.
 pub(crate) async fn stand(raft: &Raft) -> bool {
     raft.trigger().elect().await.is_ok()
+}
+
+/// How long no majority has answered a node that orders; `None` if none ever has, or the node does
+/// not order.
+pub(crate) fn unheard(raft: &Raft) -> Option<Duration> {
+    raft.metrics().borrow().millis_since_quorum_ack.map(Duration::from_millis)
+}
+
+/// Whether a member has every entry of this node, which orders.
+pub(crate) fn has_all(raft: &Raft, member: u64) -> bool {
+    let metrics = raft.metrics();
+    let now = metrics.borrow();
+    let has = now.replication.as_ref().and_then(|replication| replication.get(&member).copied());
+    has.is_some_and(|has| has.map(|id| id.index) == now.last_log_index)
+}
+
+/// Stops ordering; whether it did. The library knows no such request, but a node that orders gives
+/// way to a later vote. This one is for nobody, so whoever stands in that term may get it. It is
+/// refused for a moment after the node has begun to order.
+pub(crate) async fn step_down(raft: &Raft) -> bool {
+    let (state, term) = {
+        let metrics = raft.metrics();
+        let now = metrics.borrow();
+        (now.state, now.current_term + 1)
+    };
+    if state != ServerState::Leader {
+        return false;
+    }
+    // Another node that orders since then does so in that term, and for somebody.
+    let vote = openraft::Vote { leader_id: LeaderId { term, voted_for: None }, committed: false };
+    // As if of a node with the longest log.
+    let last = LogId::new(CommittedLeaderId::new(u64::MAX, 0), u64::MAX);
+    let answered = raft.vote(VoteRequest::new(vote, Some(last))).await;
+    answered.is_ok_and(|answer| answer.vote_granted)
 }
 
 /// A frame that is under way.

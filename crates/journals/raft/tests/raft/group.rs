@@ -17,11 +17,19 @@ use wellspring_log::{Log, SystemClock};
 pub struct Group {
     patience: Duration,
     nodes: Vec<Mutex<Node>>,
-    /// Nodes that are cut off.
-    cut: Mutex<Vec<bool>>,
+    reach: Mutex<Vec<Reach>>,
     starts: Mutex<u64>,
     keeps: Keeps,
     pub copies: Copies,
+}
+
+/// What a node reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    All,
+    Nothing,
+    /// It is heard and hears nothing.
+    Deaf,
 }
 
 struct Node {
@@ -39,14 +47,12 @@ impl Links for Wires {
         let Some(group) = self.group.upgrade() else { return };
         let (from, to_number) = (self.from as usize - 1, to as usize - 1);
         {
-            let cut = group.cut.lock().unwrap();
-            if cut[from] || cut[to_number] {
+            let reach = group.reach.lock().unwrap();
+            if reach[from] == Reach::Nothing || reach[to_number] != Reach::All {
                 return;
             }
         }
-        // A node that is being started or stopped gets nothing.
-        let Ok(node) = group.nodes[to_number].try_lock() else { return };
-        if let Some(node) = &node.running {
+        if let Some(node) = &group.node(to_number).running {
             node.arrived(self.from, message);
         }
     }
@@ -129,9 +135,10 @@ impl Group {
             Mutex::new(Node { disk, running: None })
         });
         let nodes: Vec<_> = made.collect();
-        let (cut, starts) = (Mutex::new(vec![false; nodes.len()]), Mutex::new(seed << 20));
+        let reach = Mutex::new(vec![Reach::All; nodes.len()]);
+        let starts = Mutex::new(seed << 20);
         let copies = Copies::default();
-        let group = Arc::new(Group { patience, nodes, cut, starts, keeps, copies });
+        let group = Arc::new(Group { patience, nodes, reach, starts, keeps, copies });
         (0..group.nodes.len()).for_each(|number| group.start(number));
         let voters: Vec<u64> = (1..=voters as u64).collect();
         group.running(0).found(&voters).unwrap();
@@ -176,8 +183,8 @@ impl Group {
         node.disk = node.disk.crash();
     }
 
-    pub fn cut_off(&self, number: usize, is_cut: bool) {
-        self.cut.lock().unwrap()[number] = is_cut;
+    pub fn set_reach(&self, number: usize, reach: Reach) {
+        self.reach.lock().unwrap()[number] = reach;
     }
 
     pub fn connect(&self, number: usize, log: &str) -> RaftLog {
@@ -191,8 +198,10 @@ impl Group {
             for number in 0..self.nodes.len() {
                 let id = number as u64 + 1;
                 let node = self.node(number);
-                let cut = self.cut.lock().unwrap()[number];
-                if !cut && node.running.as_ref().is_some_and(|n| n.report().orderer == Some(id)) {
+                let reach = self.reach.lock().unwrap()[number];
+                if reach == Reach::All
+                    && node.running.as_ref().is_some_and(|n| n.report().orderer == Some(id))
+                {
                     return number;
                 }
             }

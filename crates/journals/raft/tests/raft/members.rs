@@ -1,6 +1,6 @@
 //! Members join, vote and leave, and nothing that was placed is lost.
 
-use crate::group::Group;
+use crate::group::{Group, Reach};
 use crate::orders::{all_up_to, put};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,14 +54,14 @@ fn a_learner_follows_votes_once_it_is_told_to_and_replaces_a_voter() {
     assert_eq!(entries(3, place), [b"1", b"2"]);
     until(&group, 3, |report| report.voters == set(&[1, 2, 3]) && report.learners == set(&[4]));
     // It has no vote: with one voter of three it places nothing, and does not stand.
-    group.cut_off(other, true);
-    group.cut_off((orderer + 2) % 3, true);
+    group.set_reach(other, Reach::Nothing);
+    group.set_reach((orderer + 2) % 3, Reach::Nothing);
     let under_way = node.change_voters(&[1, 2, 3, 4]);
     assert_eq!(node.add_learner(9).wait(), Err(MembersError::UnderWay));
-    group.cut_off(orderer, true);
+    group.set_reach(orderer, Reach::Nothing);
     std::thread::sleep(5 * PATIENCE);
     assert_ne!(group.running(3).report().orderer, Some(4));
-    (0..3).for_each(|number| group.cut_off(number, false));
+    (0..3).for_each(|number| group.set_reach(number, Reach::All));
     // The change is committed, or was undone because another node was elected meanwhile.
     let _ = under_way.wait();
     drop((node, log));

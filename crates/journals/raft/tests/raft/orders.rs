@@ -1,6 +1,6 @@
 //! What the engine promises: one order, and no loss of what it has placed.
 
-use crate::group::Group;
+use crate::group::{Group, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -94,12 +94,12 @@ fn all_nodes_see_one_order_and_nothing_placed_is_lost_when_orderers_die() {
             placed.insert(("a", place), entry.to_vec());
             group.start(orderer);
         } else {
-            group.cut_off(orderer, true);
+            group.set_reach(orderer, Reach::Nothing);
             let mut log = group.connect((orderer + 1) % 3, "b");
             let entry = [round, 8, b'b'];
             let place = put(&mut log, &entry, &mut next);
             placed.insert(("b", place), entry.to_vec());
-            group.cut_off(orderer, false);
+            group.set_reach(orderer, Reach::All);
         }
     }
     for log in ["a", "b"] {
@@ -197,7 +197,7 @@ fn a_minority_places_and_confirms_nothing_and_says_so() {
     other.follow(Place(0));
     other.ask_end(AskId(2));
     assert_eq!(told(&mut other), Arrival::End { id: AskId(2), end: Some(Place(0)) });
-    group.cut_off(orderer, true);
+    group.set_reach(orderer, Reach::Nothing);
     log.ask_end(AskId(3));
     log.offer(OfferId(100), place, b"y"[..].into());
     let mut both = [told(&mut log), told(&mut log)];
@@ -205,6 +205,64 @@ fn a_minority_places_and_confirms_nothing_and_says_so() {
     assert_eq!(both[0], Arrival::End { id: AskId(3), end: None });
     let Arrival::Offer { id: OfferId(100), outcome } = both[1] else { panic!("{both:?}") };
     assert_eq!(outcome, OfferOutcome::Unknown, "it may be committed once the node is back");
+}
+
+#[test]
+fn a_node_that_is_heard_and_hears_nothing_gives_way_to_another_that_orders() {
+    let group = Group::new(3, 11, PATIENCE);
+    let deaf = group.orderer();
+    group.set_reach(deaf, Reach::Deaf);
+    let other = (deaf + 1) % 3;
+    let mut log = group.connect(other, "a");
+    log.follow(Place(0));
+    let mut next = 0;
+    let place = put(&mut log, b"x", &mut next);
+    assert_ne!(group.orderer(), deaf);
+    assert_eq!(group.running(deaf).report().orderer, None);
+    group.set_reach(deaf, Reach::All);
+    assert_eq!(all_up_to(&mut group.connect(deaf, "a"), place).last().unwrap().1, b"x");
+}
+
+/// Has a node order, which asks for it until it does.
+fn have_order(group: &Group, number: usize) {
+    let begun = Instant::now();
+    while group.orderer() != number {
+        group.running(number).take_over();
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not order");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ordering_is_handed_over_and_no_outcome_is_in_doubt() {
+    for nodes in [1, 2, 3, 5] {
+        // Outcomes are in doubt after four times as long.
+        let group = Group::new(nodes, 12, PATIENCE * 5);
+        let mut log = group.connect(0, "a");
+        log.follow(Place(0));
+        let (mut placed, mut offered) = (0, 0);
+        for round in 0..2 * nodes + 2 {
+            for _ in 0..5 {
+                offered += 1;
+                log.offer(OfferId(offered), Place(0), offered.to_le_bytes()[..].into());
+            }
+            have_order(&group, round % nodes);
+            while placed < offered {
+                match arrival(&mut log, Duration::from_secs(10)).expect("an outcome") {
+                    Arrival::Offer { outcome: OfferOutcome::Placed(_), .. } => placed += 1,
+                    Arrival::Offer { id, outcome: OfferOutcome::Refused } => {
+                        log.offer(id, Place(0), id.0.to_le_bytes()[..].into());
+                    }
+                    Arrival::Offer { id, outcome: OfferOutcome::Unknown } => {
+                        // Five need a silence, in which another node may stand.
+                        assert!(nodes > 3, "{nodes} nodes, round {round}: an outcome is in doubt");
+                        log.offer(id, Place(0), id.0.to_le_bytes()[..].into());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
 }
 
 #[test]
