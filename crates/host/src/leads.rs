@@ -101,14 +101,6 @@ pub async fn take(
     log: &str,
 ) -> Result<LeaderNode, Box<Problem>> {
     let role = |host: &Host| host.node.get(log).map(|log| log.role());
-    let orders = cluster.engine.group().map(|group| group.state().orderer);
-    if let (SYSTEM_LOG, Some(orderer)) = (log, orders)
-        && orderer.as_deref() != Some(cluster.node.as_str())
-    {
-        let orderer = orderer.unwrap_or_else(|| "no node".to_owned());
-        let detail = format!("the node that orders leads {log}, which is {orderer}");
-        return Err(problem::NOT_LEADING.because(detail));
-    }
     let already = role(host).is_some_and(|role| role.leads());
     if log != SYSTEM_LOG && !already {
         if let Some(placement) = host.node.placement() {
@@ -154,7 +146,8 @@ pub async fn give_way(host: &Arc<Host>, log: &str, to: &str) {
     }
 }
 
-/// Claims and waits; the epoch. Blocks.
+/// Claims and waits; the epoch. The node that orders leads `system`, where nodes order themselves:
+/// so this one takes that over. Blocks.
 fn claim_until_led(node: &Node, name: &str, patience: Duration) -> Result<u64, Box<Problem>> {
     let begun = Instant::now();
     let mut claimed: Option<Instant> = None;
@@ -183,7 +176,13 @@ fn claim_until_led(node: &Node, name: &str, patience: Duration) -> Result<u64, B
         let seen = log.role_changes().head();
         let is_due = claimed.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN);
         if is_due && matches!(role, Some(Role::Following { .. })) {
-            log.claim_lead();
+            let group = node.cluster().and_then(|cluster| cluster.engine.group());
+            match group.filter(|_| name == SYSTEM_LOG) {
+                Some(group) => group.take_over().map_err(|error| {
+                    problem::NOT_LEADING.because(format!("this node cannot lead {name}: {error}"))
+                })?,
+                None => log.claim_lead(),
+            }
             claimed = Some(Instant::now());
         }
         log.role_changes().wait_past(seen, LOOK);
@@ -241,10 +240,7 @@ pub(crate) async fn hand_over(host: &Host) {
     let leads = |log: &str| host.node.get(log).is_some_and(|log| log.role().leads());
     let deadline = Instant::now() + HANDS_OVER_WITHIN;
     let handing = async {
-        // The node that orders leads it, and others order once this one is silent.
-        let others =
-            if cluster.engine.group().is_some() { Vec::new() } else { others(host, cluster) };
-        for member in others {
+        for member in others(host, cluster) {
             if !leads(SYSTEM_LOG) {
                 break;
             }

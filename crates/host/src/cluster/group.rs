@@ -189,6 +189,13 @@ pub trait Group: Send + Sync {
     /// [`GroupError::Failed`].
     fn promote(&self, id: u64) -> Result<(), GroupError>;
 
+    /// Asks the node that orders to hand that over to this one. Returns at once, and has to be
+    /// repeated until this one orders; does nothing if it does.
+    ///
+    /// # Errors
+    /// [`GroupError::Failed`]: this node does not vote.
+    fn take_over(&self) -> Result<(), GroupError>;
+
     /// The protocol of its streams.
     fn protocol(&self) -> Arc<dyn Protocol>;
 }

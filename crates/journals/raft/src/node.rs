@@ -14,7 +14,7 @@ use crate::group::{
 use crate::members::{MemberAddress, MembersChange, MembersError, may_replace};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::plants::{Plant, planted};
-use crate::runtime::{HandRuntime, within};
+use crate::runtime::{HandRuntime, pause, within};
 use crate::shared_log::{LeadChoice, RaftLog};
 use crate::shared_node::{NOBODY, SharedNode, locked};
 use crate::trim::trim;
@@ -29,6 +29,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use wellspring_log::Clock;
 use wellspring_log::shared::OfferOutcome;
+
+/// Time between two questions for the end.
+const END_AGAIN: Duration = Duration::from_millis(5);
 
 /// How a node works.
 #[derive(Clone)]
@@ -505,6 +508,28 @@ async fn propose(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
     }
 }
 
+/// The index of the last committed entry, confirmed after this call; asks until somebody knows it.
+async fn confirmed_end(shared: &SharedNode, raft: &Raft) -> u64 {
+    loop {
+        let told = match shared.orderer.load(Ordering::Acquire) {
+            NOBODY => None,
+            orderer if orderer == shared.node => group::confirmed_end(raft).await,
+            orderer => {
+                let asked = shared.peers.ask(orderer, Question::End);
+                match within(shared.patience / 4, asked).await {
+                    Ok(Some(Answer::End(index))) => index,
+                    _ => None,
+                }
+            }
+        };
+        if let Some(index) = told {
+            return index;
+        }
+        // Ordering may be on its way to another node.
+        pause(END_AGAIN).await;
+    }
+}
+
 /// Finds out the end of the order for those who ask; while one question is under way, the next
 /// ones gather.
 async fn find_ends(shared: Arc<SharedNode>, raft: Raft) {
@@ -514,20 +539,10 @@ async fn find_ends(shared: Arc<SharedNode>, raft: Raft) {
         if askers.is_empty() {
             continue;
         }
-        let found = async {
-            match shared.orderer.load(Ordering::Acquire) {
-                NOBODY => None,
-                orderer if orderer == shared.node => group::confirmed_end(&raft).await,
-                orderer => match shared.peers.ask(orderer, Question::End).await {
-                    Some(Answer::End(index)) => index,
-                    _ => None,
-                },
-            }
-        };
-        let found = within(shared.patience, found).await;
+        let found = within(shared.patience, confirmed_end(&shared, &raft)).await;
         if planted(Plant::EndAfterRound) {
             askers.append(&mut locked(&shared.asked));
         }
-        shared.delivery.end_is(askers, found.unwrap_or(None));
+        shared.delivery.end_is(askers, found.ok());
     }
 }

@@ -424,6 +424,15 @@ impl Group for RaftEngine {
         node.change_voters(&voters).wait().map_err(failed)
     }
 
+    fn take_over(&self) -> Result<(), GroupError> {
+        let node = self.node()?;
+        if !node.report().voters.contains(&node.id()) {
+            return Err(failed(format!("the node {} does not vote", self.identity.name)));
+        }
+        node.take_over();
+        Ok(())
+    }
+
     fn protocol(&self) -> Arc<dyn Protocol> {
         self.streams.protocol()
     }
