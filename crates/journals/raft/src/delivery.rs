@@ -446,7 +446,7 @@ mod tests {
         let connection = delivery.connect(&log);
         let item = delivery.offer(&log, connection, OfferId(1), 0, Bytes::new());
         delivery.leave([item.offer]);
-        let mut told = || delivery.next("a", connection, None, Waker::noop()).unwrap();
+        let told = || delivery.next("a", connection, None, Waker::noop()).unwrap();
         delivery.refused(8, vec![item.offer]);
         assert!(told().is_none());
         delivery.refused(7, vec![item.offer]);

@@ -65,6 +65,8 @@ pub struct GroupReport {
     pub purged: u64,
     /// Bytes of entries in the WAL.
     pub kept_bytes: u64,
+    /// Whether the disk has no room for entries: this node takes no part until it has.
+    pub lacks_room: bool,
     /// Whether a copy here may lack what was dropped: others have it, and this node does not count
     /// as one that has. So for some seconds after each start.
     pub lacks_copies: bool,
@@ -248,6 +250,7 @@ impl RaftNode {
             applied: shared.delivery.applied_index(),
             purged: shared.reader.purged().index,
             kept_bytes: shared.reader.kept_bytes(),
+            lacks_room: shared.lacks_room.load(Ordering::Acquire),
             lacks_copies: shared.delivery.lacks_copies(),
             frames: shared.frames.load(Ordering::Relaxed),
             voters: members.all_voters(),
@@ -311,12 +314,13 @@ pub(crate) fn assemble(
         orderer: AtomicU64::new(NOBODY),
         term: AtomicU64::new(wal.vote().term),
         orders: AtomicBool::new(false),
+        lacks_room: Arc::default(),
         frames: AtomicU64::new(0),
         inbox,
         is_ending: AtomicBool::new(false),
         clock: Arc::clone(&clock),
     });
-    let (queue, writer) = WalWriter::new(wal);
+    let (queue, writer) = WalWriter::new(wal, Arc::clone(&shared.lacks_room));
     let checkpoints = Arc::new(Checkpoints::new(queue.clone(), checkpoint));
     let store = LogStore::new(queue, Arc::clone(&checkpoints), &writer.wal);
     let machine = Machine::new(Arc::clone(&shared.delivery), Arc::clone(&checkpoints));

@@ -50,6 +50,8 @@ pub(crate) struct SharedNode {
     pub(crate) term: AtomicU64,
     /// Whether it orders and has applied an entry of its term.
     pub(crate) orders: AtomicBool,
+    /// Whether its WAL waits for room on the disk: it takes no part until there is.
+    pub(crate) lacks_room: Arc<AtomicBool>,
     pub(crate) frames: AtomicU64,
     pub(crate) inbox: mpsc::UnboundedSender<(u64, Message)>,
     pub(crate) is_ending: AtomicBool,
@@ -95,13 +97,19 @@ impl SharedNode {
 
     /// Whether this node orders, and so knows all that was committed before.
     pub(crate) fn orders(&self) -> bool {
-        self.orders.load(Ordering::Acquire)
+        self.orders.load(Ordering::Acquire) && self.has_room()
+    }
+
+    /// Another node orders soon if this one has no room: the library waits, and is not heard.
+    fn has_room(&self) -> bool {
+        !self.lacks_room.load(Ordering::Acquire)
     }
 
     /// The node that orders, as far as this one knows.
     pub(crate) fn orderer(&self) -> Option<u64> {
         let orderer = self.orderer.load(Ordering::Acquire);
-        (orderer != NOBODY).then_some(orderer)
+        let orders = orderer != NOBODY && (orderer != self.node || self.has_room());
+        orders.then_some(orderer)
     }
 
     pub(crate) fn is_orderer(&self) -> bool {

@@ -292,7 +292,13 @@ impl Engine for RaftEngine {
             (GroupStage::Member, None) => Some("no node orders".to_owned()),
             _ => Some("waiting for cluster init or join".to_owned()),
         };
-        let faults = self.streams.faults();
+        let mut faults = self.streams.faults();
+        if self.running.get().is_some_and(|running| running.node.report().lacks_room) {
+            faults.push(
+                "the disk has no room: this node takes no part in the group until it has"
+                    .to_owned(),
+            );
+        }
         EngineStatus {
             kind: "raft",
             reach: lost.map_or(EngineReach::Connected, |reason| EngineReach::Lost { reason }),

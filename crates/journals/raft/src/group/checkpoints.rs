@@ -1,9 +1,10 @@
 //! The checkpoint of a node, which the library calls a snapshot. None is ever built from data: it
 //! is written when entries can be purged, and a node that lacks these gets it.
 
-use super::store::WalQueue;
+use super::store::{ROOM_AGAIN, WalQueue};
 use crate::checkpoint::{Checkpoint, KnownStart};
-use crate::wal::EntryId;
+use crate::runtime::pause;
+use crate::wal::{EntryId, WalFault};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -61,7 +62,7 @@ impl Checkpoints {
         &self,
         id: EntryId,
         logs: BTreeMap<Arc<str>, KnownStart>,
-    ) -> io::Result<()> {
+    ) -> Result<(), WalFault> {
         let members = self.kept().members.iter().rfind(|(of, _)| of.index <= id.index).cloned();
         let members = members.expect("the first entry of a group is about its members");
         self.keep(Checkpoint { id, members, logs }).await
@@ -87,12 +88,17 @@ impl Checkpoints {
         }
     }
 
-    /// Keeps the checkpoint of another node.
+    /// Keeps the checkpoint of another node, once there is room for it.
     ///
     /// # Errors
-    /// The disk refuses.
-    pub(super) async fn install(&self, checkpoint: Checkpoint) -> io::Result<()> {
-        let kept = self.keep(checkpoint).await;
+    /// The WAL has ended.
+    pub(super) async fn install(&self, checkpoint: Checkpoint) -> Result<(), WalFault> {
+        let kept = loop {
+            match self.keep(checkpoint.clone()).await {
+                Err(WalFault::Io { .. }) => pause(ROOM_AGAIN).await,
+                kept => break kept,
+            }
+        };
         self.kept().has_failed |= kept.is_err();
         self.has_changed.notify_one();
         kept
@@ -102,7 +108,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// The disk refuses; the one before stays.
-    async fn keep(&self, checkpoint: Checkpoint) -> io::Result<()> {
+    async fn keep(&self, checkpoint: Checkpoint) -> Result<(), WalFault> {
         {
             let mut kept = self.kept();
             if checkpoint.id < kept.written {

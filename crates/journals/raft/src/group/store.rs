@@ -3,7 +3,8 @@
 use super::checkpoints::Checkpoints;
 use super::{RaftEntry, Types, entry_id, log_id, raft_entries, raft_vote, vote_of, wal_entries};
 use crate::plants::{Plant, planted};
-use crate::wal::{Wal, WalFault, WalReader};
+use crate::runtime::pause;
+use crate::wal::{Entry, Wal, WalFault, WalReader};
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{
     AnyError, ErrorSubject, ErrorVerb, LogId, LogState, OptionalSend, RaftLogReader, StorageError,
@@ -13,18 +14,27 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Most bytes of entries in one request to a follower, except that one entry may be larger.
 const REQUEST_BYTES: usize = 4 << 20;
+
+/// Time between two looks for room on the disk.
+pub(super) const ROOM_AGAIN: Duration = Duration::from_millis(100);
 
 /// Work on the WAL.
 type WalWork = Box<dyn FnOnce(&mut Wal) + Send>;
 
 /// What is to be done on the WAL, in this order.
 #[derive(Debug, Clone)]
-pub(crate) struct WalQueue(Sender<WalWork>);
+pub(crate) struct WalQueue {
+    sender: Sender<WalWork>,
+    /// Whether an entry waits for room on the disk.
+    lacks_room: Arc<AtomicBool>,
+}
 
 /// The WAL, and what is to be done on it.
 pub(crate) struct WalWriter {
@@ -35,8 +45,8 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// A writer, and the queue that it takes from.
-    pub(crate) fn new(wal: Wal) -> (WalQueue, WalWriter) {
+    /// A writer, and the queue that it takes from, which says whether it lacks room.
+    pub(crate) fn new(wal: Wal, lacks_room: Arc<AtomicBool>) -> (WalQueue, WalWriter) {
         let (sender, work) = channel();
         let writer = WalWriter {
             wal,
@@ -44,7 +54,7 @@ impl WalWriter {
             #[cfg(feature = "simulated")]
             next: None,
         };
-        (WalQueue(sender), writer)
+        (WalQueue { sender, lacks_room }, writer)
     }
 
     /// Works until all queues are gone.
@@ -78,19 +88,41 @@ impl WalQueue {
     pub(super) async fn with<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Wal) -> Result<R, WalFault> + Send + 'static,
-    ) -> io::Result<R> {
+    ) -> Result<R, WalFault> {
         let (done, result) = oneshot::channel();
         let work = Box::new(move |wal: &mut Wal| {
             // Nobody waits if the node has stopped.
             let _ = done.send(work(wal));
         });
-        let gone = || io::Error::other("the WAL is closed");
-        self.0.send(work).map_err(|_| gone())?;
-        result.await.map_err(|_| gone())?.map_err(io::Error::other)
+        self.sender.send(work).map_err(|_| WalFault::Ended)?;
+        result.await.map_err(|_| WalFault::Ended)?
+    }
+
+    /// The same for what needs room on the disk: waits until there is. The library waits with it,
+    /// so this node is silent meanwhile, and another one orders.
+    async fn with_room<R: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Wal) -> Result<R, WalFault> + Clone + Send + 'static,
+    ) -> Result<R, WalFault> {
+        loop {
+            let done = self.with(work.clone()).await;
+            let Err(WalFault::Io { doing, error }) = &done else {
+                self.lacks_room.store(false, Ordering::Release);
+                return done;
+            };
+            if !self.lacks_room.swap(true, Ordering::AcqRel) {
+                tracing::error!(doing, %error, "the WAL takes no entries until there is room");
+            }
+            pause(ROOM_AGAIN).await;
+        }
     }
 }
 
-fn failed(verb: ErrorVerb, subject: ErrorSubject<u64>, error: &io::Error) -> StorageError<u64> {
+fn failed(
+    verb: ErrorVerb,
+    subject: ErrorSubject<u64>,
+    error: &(impl std::error::Error + 'static),
+) -> StorageError<u64> {
     StorageIOError::new(subject, verb, AnyError::new(error)).into()
 }
 
@@ -186,26 +218,32 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = RaftEntry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let entries = wal_entries(entries);
+        let entries: Arc<[Entry]> = wal_entries(entries).into();
+        let first = entries.first().map_or(0, |entry| entry.id.index);
         // The library waits for the barrier in any case; and what it reads is durable.
-        let added = self.queue.with(move |wal| wal.append(&entries)).await;
+        let adding = self.queue.with_room(move |wal| {
+            // When there was no room for all of them, the first ones were added.
+            let added = (wal.reader().last().index + 1).saturating_sub(first) as usize;
+            wal.append(entries.get(added..).unwrap_or_default())
+        });
+        let added = adding.await;
         if let Err(error) = &added {
             tracing::error!(%error, "the WAL takes no more entries");
         }
-        flushed.log_io_completed(added);
+        flushed.log_io_completed(added.map_err(io::Error::other));
         Ok(())
     }
 
     async fn truncate(&mut self, from: LogId<u64>) -> Result<(), StorageError<u64>> {
         // Of the library's count; the entry before it has this index in the WAL.
-        let cut = self.queue.with(move |wal| wal.truncate_after(from.index)).await;
+        let cut = self.queue.with_room(move |wal| wal.truncate_after(from.index)).await;
         cut.map_err(|error| failed(ErrorVerb::Delete, ErrorSubject::Logs, &error))
     }
 
     async fn purge(&mut self, upto: LogId<u64>) -> Result<(), StorageError<u64>> {
         let upto = entry_id(Some(upto));
         let purged = match self.checkpoints.until_one_stands_for(upto.index).await {
-            Ok(()) => self.queue.with(move |wal| wal.purge(upto)).await,
+            Ok(()) => self.queue.with(move |wal| wal.purge(upto)).await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
         purged.map_err(|error| failed(ErrorVerb::Delete, ErrorSubject::Logs, &error))

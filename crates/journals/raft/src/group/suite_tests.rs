@@ -25,7 +25,7 @@ impl StoreBuilder<Types, LogStore, Machine> for OverWal {
         let identity = Identity { cluster, generation: 1, node, node_id: 1 };
         Wal::create(Arc::clone(&storage) as _, &identity).unwrap();
         let wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
-        let (queue, writer) = WalWriter::new(wal);
+        let (queue, writer) = WalWriter::new(wal, Arc::default());
         // It stands for whatever is purged.
         let all = EntryId { term: u64::MAX, index: u64::MAX };
         let all = Checkpoint { id: all, ..Checkpoint::default() };

@@ -10,7 +10,7 @@ use wellspring_journal_raft::{
 };
 use wellspring_log::shared::entry::ClusterId;
 use wellspring_log::shared::{Place, PlacedEntry, SharedLogError};
-use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Log, SystemClock};
 
 /// The group's nodes, numbered from 0; the id of a node is its number + 1.
@@ -185,6 +185,14 @@ impl Group {
 
     pub fn set_reach(&self, number: usize, reach: Reach) {
         self.reach.lock().unwrap()[number] = reach;
+    }
+
+    /// Leaves the disk of a node so many bytes of room.
+    pub fn set_room(&self, number: usize, room: Option<u64>) {
+        let disk = &self.node(number).disk;
+        let used: usize = disk.contents().values().map(Vec::len).sum();
+        let capacity_bytes = room.map(|room| used as u64 + room);
+        disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
     }
 
     pub fn connect(&self, number: usize, log: &str) -> RaftLog {

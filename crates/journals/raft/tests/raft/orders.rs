@@ -266,6 +266,42 @@ fn ordering_is_handed_over_and_no_outcome_is_in_doubt() {
 }
 
 #[test]
+fn a_node_whose_disk_is_full_takes_no_part_until_there_is_room() {
+    const LARGE: [u8; 60_000] = [7; 60_000];
+    let group = Group::new(3, 13, PATIENCE);
+    let full = group.orderer();
+    let mut next = 0;
+    let mut log = group.connect((full + 1) % 3, "a");
+    log.follow(Place(0));
+    put(&mut log, &LARGE, &mut next);
+    group.set_room(full, Some(100_000));
+    let lacks_room = |number: usize| group.running(number).report().lacks_room;
+    while !lacks_room(full) {
+        put(&mut log, &LARGE, &mut next);
+    }
+    let place = put(&mut log, b"another node orders", &mut next);
+    assert_ne!(group.orderer(), full);
+    // No majority has room.
+    let other = group.orderer();
+    let third = 3 - full - other;
+    group.set_room(third, Some(0));
+    while !lacks_room(third) {
+        next += 1;
+        log.offer(OfferId(next), Place(0), LARGE[..].into());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    [full, third].into_iter().for_each(|number| group.set_room(number, None));
+    let last = put(&mut log, b"there is room again", &mut next);
+    assert!(last > place);
+    for number in 0..3 {
+        let all = all_up_to(&mut group.connect(number, "a"), last);
+        assert_eq!(all.last().unwrap().1, b"there is room again");
+        assert!(!lacks_room(number));
+        assert_eq!(group.running(number).report().stopped, None);
+    }
+}
+
+#[test]
 fn a_frame_costs_a_barrier_a_node() {
     let group = Group::new(3, 7, PATIENCE);
     let orderer = group.running(group.orderer());
