@@ -9,6 +9,7 @@ use crate::proxy::Proxy;
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -29,7 +30,7 @@ pub(crate) struct Cluster {
 }
 
 /// An address that a killed node finds free when it comes back.
-fn free_address() -> std::net::SocketAddr {
+fn free_address() -> SocketAddr {
     ([127, 0, 0, 1], wellspring_patience::free_port()).into()
 }
 
@@ -62,8 +63,11 @@ impl Cluster {
         write_key(&key, arguments.seed)?;
         let mut nodes = Vec::new();
         for index in 0..arguments.nodes {
-            let link = primary.as_ref().map(|primary| Proxy::new(primary.address)).transpose()?;
-            nodes.push(new_node(arguments, index, link, &key)?);
+            let address = free_address();
+            let at = primary.as_ref().map(|primary| primary.address);
+            let at = at.or(arguments.raft.then_some(address));
+            let link = at.map(Proxy::new).transpose()?;
+            nodes.push(new_node(arguments, index, address, link, &key));
         }
         let logs = (1..=arguments.logs).map(|number| match number {
             1 => MAIN.to_owned(),
@@ -222,21 +226,23 @@ impl Cluster {
 fn new_node(
     arguments: &Arguments,
     index: usize,
+    address: SocketAddr,
     link: Option<Proxy>,
     key: &Path,
-) -> io::Result<Node> {
+) -> Node {
     let name = char::from(b'a' + index as u8).to_string();
-    let address = free_address();
     let mut node = Node::new(&name, address, &arguments.folder, link, arguments.program.clone());
     let mut words = vec!["serve".to_owned(), "--data".into(), node.data.display().to_string()];
     words.extend(["--listen".into(), address.to_string()]);
-    let over = |link: &Proxy| format!("postgres://postgres@{}/postgres", link.address);
-    let raft = arguments.raft.then(|| "raft".to_owned());
-    let journal = raft.or_else(|| node.link.as_ref().map(over));
-    if let Some(journal) = journal {
+    if let Some(link) = &node.link {
+        let (journal, advertised) = if arguments.raft {
+            ("raft".to_owned(), link.address)
+        } else {
+            (format!("postgres://postgres@{}/postgres", link.address), address)
+        };
         let timeout = arguments.lead_timeout.as_millis().to_string();
         words.extend(["--journal".into(), journal, "--node".into(), name]);
-        words.extend(["--advertise".into(), format!("http://{address}")]);
+        words.extend(["--advertise".into(), format!("http://{advertised}")]);
         words.extend(["--cluster-key".into(), key.display().to_string()]);
         words.extend(["--lead-timeout-ms".into(), timeout]);
         // One node redirects its clients to the leader; the others forward requests.
@@ -245,7 +251,7 @@ fn new_node(
         }
     }
     node.arguments = words;
-    Ok(node)
+    node
 }
 
 impl Drop for Cluster {

@@ -23,13 +23,16 @@ pub(crate) enum Fault {
     /// SIGSTOP of the leader for up to 10 s, then SIGCONT.
     PauseLeader,
     PauseFollower,
-    /// A node's connections to PostgreSQL are closed, and new ones refused.
+    /// The connections of a node's link are closed, and new ones refused. The link leads from the
+    /// node to PostgreSQL, or else from the other nodes to it.
     DropLink,
-    /// Nothing passes a node's link in either direction.
+    /// Nothing passes a node's link in either direction. By themselves, nodes connect twice: this
+    /// one is heard and hears nothing.
     StallLink,
-    /// The leader's writes arrive but no answer does, so it does not learn what was committed.
+    /// What is asked over the leader's link arrives and no answer does: it does not learn what was
+    /// committed, or others do not learn what it has done for them.
     StallAnswers,
-    /// A node's connections to PostgreSQL are closed once.
+    /// The connections of a node's link are closed once.
     ResetLink,
     /// `pg_ctl stop -m immediate`, then a start.
     CrashPostgres,
@@ -39,7 +42,8 @@ pub(crate) enum Fault {
     Pin,
     /// SIGTERM and a restart.
     Restart,
-    /// `kill -9` of a follower; its copy is removed before the restart.
+    /// `kill -9` of a follower; its data folder is removed before the restart. By themselves, nodes
+    /// replace it.
     Wipe,
     /// Commits waiting for the synchronous standby are cancelled.
     CancelWait,
@@ -88,14 +92,6 @@ impl Fault {
         }
     }
 
-    /// Whether nodes that order their logs themselves know it: it neither concerns PostgreSQL, nor
-    /// moves ordering, nor takes from a node what it has promised to the others.
-    fn is_of_nodes(self) -> bool {
-        use Fault::{KillAll, KillFollower, KillLeader, PauseFollower, PauseLeader, Pin, Restart};
-        let known = [KillLeader, KillFollower, KillAll, PauseLeader, PauseFollower, Pin, Restart];
-        known.contains(&self)
-    }
-
     pub(crate) fn needs_standby(self) -> bool {
         matches!(self, Fault::CancelWait | Fault::Promote)
     }
@@ -106,7 +102,7 @@ impl Fault {
             return vec![Fault::KillLeader, Fault::PauseLeader, Fault::Restart];
         }
         let mut usual = vec![Fault::KillLeader; 4];
-        let all = Fault::ALL.into_iter().filter(|fault| !raft || fault.is_of_nodes());
+        let all = Fault::ALL.into_iter().filter(|fault| !raft || *fault != Fault::CrashPostgres);
         usual.extend(all.filter(|fault| standby || !fault.needs_standby()));
         usual
     }
@@ -301,7 +297,31 @@ impl<'a> FaultInjector<'a> {
             node.wipe()?;
         }
         node.start()?;
+        if wipe && self.world.arguments.raft {
+            self.replace(node)?;
+        }
         Ok(node.name.clone())
+    }
+
+    /// Has an empty node take the place of the lost one of its name.
+    fn replace(&self, node: &Node) -> io::Result<()> {
+        let url = node.link.as_ref().map(|link| format!("http://{}", link.address));
+        let request = json!({"node": url, "replace": true});
+        let request = crate::http::Request::post("/v1/cluster/join", &request);
+        let others = || self.world.cluster.nodes.iter().filter(|other| other.name != node.name);
+        let deadline = Instant::now() + SETTLED;
+        let mut told = String::new();
+        while Instant::now() < deadline {
+            for other in others() {
+                match crate::http::Client::default().ask(other.address, &request) {
+                    Ok(answer) if answer.json()["state"] == "voter" => return Ok(()),
+                    Ok(answer) => told = String::from_utf8_lossy(&answer.body).into_owned(),
+                    Err(failure) => told = failure.to_string(),
+                }
+            }
+            sleep(Duration::from_millis(200));
+        }
+        Err(io::Error::other(format!("{} was not replaced: {told}", node.name)))
     }
 
     fn kill_all(&mut self) -> io::Result<String> {

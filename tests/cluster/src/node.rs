@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) data: PathBuf,
     /// Its log file.
     pub(crate) log: PathBuf,
-    /// The link to PostgreSQL.
+    /// The link to PostgreSQL; by themselves, that of the other nodes to this one.
     pub(crate) link: Option<Proxy>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,

@@ -1,4 +1,4 @@
-//! A breakable link between one node and PostgreSQL.
+//! A breakable link between one node and PostgreSQL, or from the other nodes to it.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ pub(crate) enum Link {
     Dropped,
     /// Nothing passes in either direction, and nothing is closed.
     Stalled,
-    /// The node's data passes; PostgreSQL's answers do not.
+    /// What the one that connects sends passes; answers do not.
     AnswersStalled,
 }
 
