@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod cluster;
+mod cluster_bookstore;
 mod cluster_common;
 mod cluster_consumers;
 mod cluster_leads;
@@ -16,6 +17,6 @@ mod cluster_slow;
 mod cluster_trust;
 
 use wellspring_test_support::{
-    bolt_client, client, closed, done, following, nodes, postgres, program, server,
-    tls_certificates,
+    bolt_client, catalogue_client, client, closed, done, following, nodes, postgres, program,
+    server, tls_certificates, transcript,
 };
