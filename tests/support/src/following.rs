@@ -1,15 +1,18 @@
-//! The same tests against a follower: with `WELLSPRING_TEST_JOURNAL=follower`, every server that a
-//! test starts is one of two nodes over PostgreSQL, and the other node leads. Nothing else in a
-//! test depends on it.
+//! The same tests against a follower: with `WELLSPRING_TEST_JOURNAL=follower-postgres`, every
+//! server that a test starts is one of two nodes over PostgreSQL, and the other node leads. With
+//! `follower-raft` it is a learner of a Raft group, whose only voter is the other node. Nothing
+//! else in a test depends on it.
 //!
 //! A restart on the same folder is a restart of the same node. The leader keeps running meanwhile,
 //! unless its settings change.
 
+use crate::nodes::RAFT;
 use crate::postgres::{self, Postgres};
-use crate::program::program_path;
+use crate::program::{program_path, run};
 use crate::server::Server;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +30,8 @@ struct Leader {
     /// Its settings, and the process itself.
     flags: Vec<String>,
     server: Option<Server>,
+    /// Where it is again after a restart: the follower may be elsewhere by then.
+    address: Option<SocketAddr>,
 }
 
 thread_local! {
@@ -34,12 +39,15 @@ thread_local! {
     static LEADERS: RefCell<HashMap<PathBuf, Leader>> = RefCell::default();
 }
 
-/// Whether servers follow.
-pub fn is_asked_for() -> bool {
-    match std::env::var("WELLSPRING_TEST_JOURNAL") {
-        Err(_) => false,
-        Ok(value) if value == "follower" => true,
-        Ok(value) => panic!("WELLSPRING_TEST_JOURNAL may be follower, not {value}"),
+/// The journal of servers that follow; `None` if servers are single ones.
+fn asked_for() -> Option<String> {
+    match std::env::var("WELLSPRING_TEST_JOURNAL").ok()?.as_str() {
+        "follower-postgres" => {
+            let shared: Option<&Postgres> = postgres::shared("a server that follows");
+            Some(shared.expect("PostgreSQL is installed").new_journal())
+        }
+        "follower-raft" => Some(RAFT.to_owned()),
+        other => panic!("WELLSPRING_TEST_JOURNAL may be follower-postgres or -raft, not {other}"),
     }
 }
 
@@ -61,21 +69,33 @@ pub fn flags_of(node: &str, journal: &str, key: &Path) -> Vec<String> {
 }
 
 /// Starts another node that leads with the same settings; returns the flags with which a server on
-/// this folder follows it.
-pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Vec<String> {
+/// this folder follows it. `None` if servers are single ones.
+pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Option<Vec<String>> {
     LEADERS.with_borrow_mut(|leaders| {
-        let leader = leaders.entry(dir.to_owned()).or_insert_with(|| {
-            let shared: &Postgres =
-                postgres::shared("a server that follows").expect("PostgreSQL is installed");
-            let data = tempfile::tempdir().unwrap();
+        if !leaders.contains_key(dir) {
+            let (journal, data) = (asked_for()?, tempfile::tempdir().unwrap());
             let key = new_key(data.path());
-            Leader { journal: shared.new_journal(), key, data, flags: Vec::new(), server: None }
-        });
+            let flags = Vec::new();
+            let leader = Leader { journal, key, data, flags, server: None, address: None };
+            leaders.insert(dir.to_owned(), leader);
+        }
+        let leader = leaders.get_mut(dir)?;
         leader.lead(command, flags);
         let mut follows = flags_of("follower", &leader.journal, &leader.key);
-        follows.extend(["--lead-timeout-ms", NEVER_MS].map(str::to_owned));
-        follows
+        if leader.journal != RAFT {
+            follows.extend(["--lead-timeout-ms", NEVER_MS].map(str::to_owned));
+        }
+        Some(follows)
     })
+}
+
+/// Makes the server at this address, which waits for a cluster, one that follows.
+pub fn follow(dir: &Path, address: SocketAddr) {
+    let leader = LEADERS.with_borrow(|leaders| Some(leaders.get(dir)?.server.as_ref()?.url()));
+    if let Some(leader) = leader {
+        let follower = format!("http://{address}");
+        run(&["cluster", "join", "--learner", "--url", &leader, &follower]).done();
+    }
 }
 
 /// Stops the leader for the server on a deleted folder.
@@ -106,6 +126,9 @@ impl Leader {
         words.extend(["--lead-timeout-ms", PATIENT_MS]);
         self.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         let data = self.data.path().join("data");
-        self.server = Some(Server::start_alone(None, command, &data, &words));
+        let found = |node: &Server| drop(run(&["cluster", "init", &node.url()]).done());
+        let server = Server::start_waiting_for(self.address, command, &data, &words, found);
+        self.address = Some(server.address);
+        self.server = Some(server);
     }
 }

@@ -72,12 +72,11 @@ impl Server {
         dir: &Path,
         flags: &[&str],
     ) -> Server {
-        if !following::is_asked_for() {
-            return Server::start_alone(address, command, dir, flags);
-        }
-        let follows = following::behind_a_leader(command, dir, flags);
+        let follows = following::behind_a_leader(command, dir, flags).unwrap_or_default();
         let follows: Vec<&str> = follows.iter().map(String::as_str).collect();
-        Server::start_alone(address, command, dir, &[flags, &follows].concat())
+        let flags = [flags, &follows].concat();
+        let follow = |server: &Server| following::follow(dir, server.address);
+        Server::start_waiting_for(address, command, dir, &flags, follow)
     }
 
     /// The same, independent of the mode of these tests: with exactly these flags.
@@ -87,9 +86,20 @@ impl Server {
         dir: &Path,
         flags: &[&str],
     ) -> Server {
+        Server::start_waiting_for(address, command, dir, flags, |_| ())
+    }
+
+    /// The same, with what ends its wait for other nodes, if it waits for some.
+    pub fn start_waiting_for(
+        address: Option<SocketAddr>,
+        command: &[&str],
+        dir: &Path,
+        flags: &[&str],
+        found_or_join: impl Fn(&Server),
+    ) -> Server {
         for _ in 0..5 {
             let mut server = Server::spawn(address, command, dir, flags);
-            if server.wait_ready() {
+            if server.wait_ready(&found_or_join) {
                 return server;
             }
             // Another process may have taken the port in between: try another.
@@ -111,7 +121,7 @@ impl Server {
 
     /// Waits until it serves.
     pub fn ready(mut self) -> Server {
-        assert!(self.wait_ready(), "the node did not become ready: {:#?}", self.log());
+        assert!(self.wait_ready(|_| ()), "the node did not become ready: {:#?}", self.log());
         self
     }
 
@@ -139,11 +149,12 @@ impl Server {
         self.told.lock().unwrap().recv_timeout(patience)
     }
 
-    fn wait_ready(&mut self) -> bool {
+    fn wait_ready(&mut self, found_or_join: impl Fn(&Server)) -> bool {
         // Not before it says so itself: on a port that was free a moment ago, the server of
         // another test may listen by now, and answer.
         let mut said = self.told(PATIENCE);
         if matches!(said, Ok(LogEvent::Waits)) {
+            found_or_join(self);
             said = self.told(PATIENCE);
         }
         if !matches!(said, Ok(LogEvent::Listens)) {

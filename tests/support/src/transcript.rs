@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// The server of a page that needs one server.
 const ALONE: &str = "localhost:4000";
+/// The nodes of a page that needs three.
+pub const NODES: [&str; 3] = ["localhost:4001", "localhost:4002", "localhost:4003"];
 
 /// A command, and the lines of the answer that the page shows, without their `# `.
 #[derive(Default)]
@@ -20,7 +22,8 @@ pub struct Step {
 /// The requests to the one server of a page of `docs`.
 pub fn steps(page: &str) -> Vec<Step> {
     let mut steps = commands(page);
-    steps.retain(|step| step.command.starts_with("curl ") && step.command.contains(ALONE));
+    let is_for_nodes = |command: &str| NODES.iter().any(|node| command.contains(node));
+    steps.retain(|step| step.command.starts_with("curl ") && !is_for_nodes(&step.command));
     steps
 }
 

@@ -8,7 +8,7 @@ use crate::done::StopSignal;
 use crate::following::flags_of;
 use crate::nodes::{NAMES, Nodes, RAFT, until};
 use crate::program::run;
-use crate::transcript::{ask_at, commands, compare, is_shown, words};
+use crate::transcript::{NODES, ask_at, commands, compare, is_shown, words};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -22,22 +22,19 @@ const STOCK: u64 = 1_000;
 const BEFORE: u64 = 2;
 const LINEARIZABLE: &str = "/v1/catalogue/items/1?consistency=linearizable&wait_ms=300";
 
-/// Where the page has its nodes.
-const ON_THE_PAGE: [&str; 3] = ["localhost:4001", "localhost:4002", "localhost:4003"];
-
 /// Types the commands of the page that are sent to several nodes.
 fn type_the_page(nodes: &Nodes) {
     let is_ours = |command: &str| {
-        command.contains("cluster") || ON_THE_PAGE.iter().any(|node| command.contains(node))
+        command.contains("cluster") || NODES.iter().any(|node| command.contains(node))
     };
     let typed = commands("catalogue.md").into_iter().filter(|step| is_ours(&step.command));
     let typed: Vec<_> = typed.collect();
     assert!(typed.len() >= 12, "{} commands", typed.len());
     for step in &typed {
-        let named = ON_THE_PAGE.iter().position(|name| step.command.contains(name));
+        let named = NODES.iter().position(|name| step.command.contains(name));
         if step.command.starts_with("curl ") {
             let node = named.expect("a node");
-            let at = (ON_THE_PAGE[node], nodes.address(node));
+            let at = (NODES[node], nodes.address(node));
             compare(step, &ask_at(at, &step.command, ("$", "$")));
             continue;
         }
@@ -57,7 +54,7 @@ fn type_the_page(nodes: &Nodes) {
             }
             _ if typed.contains(&"key".to_owned()) => {}
             _ => {
-                for (node, name) in ON_THE_PAGE.iter().enumerate() {
+                for (node, name) in NODES.iter().enumerate() {
                     let address = nodes.address(node).to_string();
                     typed.iter_mut().for_each(|word| *word = word.replace(name, &address));
                 }
