@@ -16,60 +16,8 @@ trap 'stop_all; pg down "$work/postgres" || true; rm -rf "$work"' EXIT
 psql_port=${url##*:} psql_port=${psql_port%/*}
 sql() { psql -XqAt -h 127.0.0.1 -p "$psql_port" -U postgres -c "$1"; }
 
-python3 -c 'import secrets; print(secrets.token_hex(32))' > "$work/key"; chmod 600 "$work/key"
-for node in a b c; do
-    start "$node" wellspring none --journal "$url" --node "$node" --cluster-key "$work/key" --journal-rows "${ROWS:-true}"
-done
-leader_name() { curl -sf "http://${address[a]}/v1/cluster" | python3 -c 'import json, sys; print((json.load(sys.stdin)["leader"] or {}).get("node", ""))'; }
-for _ in $(seq 100); do leader=$(leader_name) && [ -n "$leader" ] && break; sleep 0.1; done
-[ -n "$leader" ] || { echo "no node leads" >&2; exit 1; }
-for follower in a b c; do [ "$follower" = "$leader" ] || break; done
-
-# latency NODE NAME: one client; also the ping-pong of the same sizes.
-latency() {
-    sleep 0.5
-    "$wsbench" append-latency --server wellspring --address "${address[$1]}" --dir "$work" --rounds 1 --count "$count" \
-        --server-name "$2" --round "$round" --out "$work/part.jsonl"
-    # The round within one run is always 0.
-    python3 - "$work/part.jsonl" "$round" >> "$out" <<'PY'
-import json, sys
-for line in open(sys.argv[1]):
-    print(json.dumps({**json.loads(line), "round": int(sys.argv[2])}))
-PY
-    rm "$work/part.jsonl"
-}
-
-# looked CASE TARGET USERS: reads of the follower.
-looked() {
-    "$wellspring" bench "http://${address[$follower]}$2" -c "$3" --threads 1 --no-pin -z "${secs}s" --warmup 1s \
-        --no-headroom --quiet --expect 200 --json "$work/run.json" > "$work/told.txt" 2>&1 || true
-    ./load_row.py "$work/run.json" measurement=read case="$1" round="$round" >> "$out"
-}
-
-# leads CASE NODE NODE NODE: appends to three logs at once, each at the node that leads it.
-leads() {
-    local case=$1 at=0 log loads=()
-    local -a to=("${@:2}") logs=(hot-1 hot-2 hot-3)
-    for log in "${logs[@]}"; do
-        "$wellspring" cluster transfer --url "http://${address[a]}" --log "$log" --to "${to[at]}" > "$work/told.txt"
-        grep -q 'leads it' "$work/told.txt"
-        at=$((at + 1))
-    done
-    sleep 1; at=0
-    for log in "${logs[@]}"; do
-        "$wellspring" bench "http://${address[${to[at]}]}/v1/logs/$log/append" -c 21 --threads 1 --no-pin -z "${secs}s" --warmup 1s \
-            --no-headroom --quiet --json "$work/run-$log.json" \
-            --template -d '{"events":[{"type":"OrderPlaced","tags":["order:{{counter}}"],"data":{"n":{{counter}}}}]}' > "$work/told-$log.txt" 2>&1 &
-        loads+=($!); at=$((at + 1))
-    done
-    for load in "${loads[@]}"; do wait "$load" || true; done
-    for log in "${logs[@]}"; do ./load_row.py "$work/run-$log.json" measurement=leads case="$case" round="$round"; done |
-        python3 -c '
-import json, sys
-rows = [json.loads(line) for line in sys.stdin]
-assert len(rows) == 3
-print(json.dumps(rows[0] | {"rate": sum(row["rate"] for row in rows), "p99_us": max(row["p99_us"] for row in rows)}))' >> "$out"
-}
+source ./cluster.sh
+nodes "$url" --journal-rows "${ROWS:-true}"
 
 # entry_bytes: of the leader's last entry of one event, with its head.
 entry_bytes() { sql "SELECT octet_length(entry) FROM wellspring.ws_entry WHERE log LIKE 'main%' AND octet_length(entry) > 200 ORDER BY place DESC LIMIT 1"; }
