@@ -70,7 +70,9 @@ fn arrivals(address: &str, head: u64, until: Instant) -> Outcome<HashMap<u64, In
             Err(error) => return Err(error.into()),
         }
         let id = line.strip_prefix(b"id:").and_then(|id| std::str::from_utf8(id).ok());
-        if let Some(position) = id.and_then(|id| id.trim().parse().ok()) {
+        // `id: POSITION@HISTORY`
+        let position = id.and_then(|id| id.split('@').next()?.trim().parse().ok());
+        if let Some(position) = position {
             found.insert(position, Instant::now());
         }
     }
