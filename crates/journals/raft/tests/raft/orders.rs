@@ -267,7 +267,7 @@ fn ordering_is_handed_over_and_no_outcome_is_in_doubt() {
 
 #[test]
 fn a_node_whose_disk_is_full_takes_no_part_until_there_is_room() {
-    const LARGE: [u8; 60_000] = [7; 60_000];
+    static LARGE: [u8; 60_000] = [7; 60_000];
     let group = Group::new(3, 13, PATIENCE);
     let full = group.orderer();
     let mut next = 0;
