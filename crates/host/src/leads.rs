@@ -1,7 +1,7 @@
 //! Who leads a log, among the nodes: this node takes or gives up the lead at the request of
 //! another, asks others to take it, and carries out what [placement](crate::node) has decided.
 
-use crate::cluster::{Cluster, PeerRequest};
+use crate::cluster::{Cluster, PeerError, PeerRequest};
 use crate::http::Host;
 use crate::http::work::elsewhere;
 use crate::names::SYSTEM_LOG;
@@ -58,11 +58,26 @@ pub enum NoLead {
 
 /// Why a node does not describe itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoStatus(String);
+pub enum NoStatus {
+    /// No connection could be made: nothing listens at its address, or there is no way to it.
+    NotConnected(String),
+    /// It does not answer in time, or as a node of the cluster would.
+    Other(String),
+}
 
 impl fmt::Display for NoStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let (NoStatus::NotConnected(why) | NoStatus::Other(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl From<PeerError> for NoStatus {
+    fn from(error: PeerError) -> NoStatus {
+        match error {
+            PeerError::NotSent(why) => NoStatus::NotConnected(why),
+            PeerError::Unknown(why) => NoStatus::Other(why),
+        }
     }
 }
 
@@ -77,17 +92,20 @@ pub async fn status_of(
     now_us: u64,
 ) -> Result<NodeStatus, NoStatus> {
     let request = PeerRequest::get("/v1/cluster/node");
-    let answer = cluster.peers.ask(url, &request, patience, now_us).await;
-    let answer = answer.map_err(|error| NoStatus(error.to_string()))?;
+    let answer = cluster.peers.ask(url, &request, patience, now_us).await?;
     if answer.status != 200 {
-        return Err(NoStatus(format!("{url} answered {}: {}", answer.status, answer.detail())));
+        return Err(NoStatus::Other(format!(
+            "{url} answered {}: {}",
+            answer.status,
+            answer.detail()
+        )));
     }
     let status: NodeStatus = serde_json::from_slice(&answer.content)
-        .map_err(|error| NoStatus(format!("{url} sent an unexpected answer: {error}")))?;
+        .map_err(|error| NoStatus::Other(format!("{url} sent an unexpected answer: {error}")))?;
     match &status.node {
         Some(name) if name == node => Ok(status),
-        Some(other) => Err(NoStatus(format!("{url} is the node {other}"))),
-        None => Err(NoStatus(format!("{url} is not part of a cluster"))),
+        Some(other) => Err(NoStatus::Other(format!("{url} is the node {other}"))),
+        None => Err(NoStatus::Other(format!("{url} is not part of a cluster"))),
     }
 }
 
@@ -353,6 +371,10 @@ async fn ask(host: Arc<Host>, cluster: Arc<Cluster>, member: Member, patience: D
     let status = status_of(&cluster, at, patience, host.wall_us()).await;
     match (status, host.node.placement()) {
         (Ok(status), Some(placement)) => placement.heard_from(&host.node, &status),
+        (Err(NoStatus::NotConnected(_)), Some(placement)) => {
+            placement.not_connected(&member.node);
+            true
+        }
         _ => true,
     }
 }

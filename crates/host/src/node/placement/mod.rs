@@ -70,11 +70,19 @@ struct PlacerState {
     asks: bool,
     asked: Option<(u64, Instant)>,
     /// What each of the other nodes has told, and when.
-    nodes: BTreeMap<String, (LivingNode, Instant)>,
+    nodes: BTreeMap<String, HeardNode>,
     /// When it last decided, and what `system` held then.
     decided: Option<(Instant, Position)>,
     /// Moves without an outcome.
     told: BTreeMap<String, (String, Instant)>,
+}
+
+/// Another node, as it has described itself.
+struct HeardNode {
+    living: LivingNode,
+    at: Instant,
+    /// Questions since then for which no connection could be made.
+    unconnected: u32,
 }
 
 impl PlacerState {
@@ -204,8 +212,19 @@ impl Placement {
                 living.leads.insert(state.log.clone(), epoch);
             }
         }
-        placer.nodes.insert(name, (living, Instant::now()));
+        placer.nodes.insert(name, HeardNode { living, at: Instant::now(), unconnected: 0 });
         true
+    }
+
+    /// No connection to a node could be made. After the second time in a row it is dead, and no
+    /// lead timeout is waited for: its process is gone.
+    pub(crate) fn not_connected(&self, name: &str) {
+        let mut placer = lock(&self.placer);
+        let Some(heard) = placer.nodes.get_mut(name) else { return };
+        heard.unconnected += 1;
+        if heard.unconnected > 1 {
+            placer.nodes.remove(name);
+        }
     }
 
     /// A move has an outcome: the node leads the log, in this epoch, or did not take the lead.
@@ -218,8 +237,8 @@ impl Placement {
         }
         let Some(epoch) = epoch else { return placer.policy.refused(&moved.log, &moved.to, now) };
         // Known before that node is asked again.
-        if let Some((node, _)) = placer.nodes.get_mut(&moved.to) {
-            node.leads.insert(moved.log.clone(), epoch);
+        if let Some(node) = placer.nodes.get_mut(&moved.to) {
+            node.living.leads.insert(moved.log.clone(), epoch);
         }
     }
 
@@ -273,8 +292,8 @@ impl Placement {
         }
         placer.decided = Some((now, seen));
         let own = own_state(node, cluster, self.is_leaving());
-        let heard = placer.nodes.values().filter(|(_, at)| now - *at <= timeout);
-        let mut nodes: Vec<LivingNode> = heard.map(|(living, _)| living.clone()).collect();
+        let heard = placer.nodes.values().filter(|node| now - node.at <= timeout);
+        let mut nodes: Vec<LivingNode> = heard.map(|node| node.living.clone()).collect();
         placer.told.retain(|log, (to, at)| {
             let is_own = *to == own.node;
             let limit = if is_own { CLAIM_AGAIN } else { ANSWERS_WITHIN };
