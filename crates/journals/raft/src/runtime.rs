@@ -50,6 +50,8 @@ struct State {
     last_number: u64,
     /// Nothing is polled or spawned any more.
     has_ended: bool,
+    /// A thread sleeps until something is ready.
+    sleeps: bool,
 }
 
 struct Task {
@@ -70,7 +72,12 @@ impl Wake for Task {
             let mut state = runtime.state();
             if !state.has_ended {
                 state.ready.push_back(self);
-                runtime.ready.notify_one();
+                // Without a sleeper, and with the lock held, waking costs a system call for nothing.
+                let sleeps = std::mem::take(&mut state.sleeps);
+                drop(state);
+                if sleeps {
+                    runtime.ready.notify_one();
+                }
             }
         }
     }
@@ -115,12 +122,16 @@ impl HandRuntime {
             let now_us = self.0.clock.monotonic_us();
             let (task, due) = {
                 let mut state = self.0.state();
-                let later = state.timers.split_off(&(now_us + 1, 0));
-                let fired = std::mem::replace(&mut state.timers, later);
-                drop(state);
-                fired.into_values().for_each(Waker::wake);
-                let mut state = self.0.state();
-                let due = state.timers.first_key_value().map(|((due, _), _)| *due);
+                let first =
+                    |state: &State| state.timers.first_key_value().map(|((due, _), _)| *due);
+                if first(&state).is_some_and(|due| due <= now_us) {
+                    let later = state.timers.split_off(&(now_us + 1, 0));
+                    let fired = std::mem::replace(&mut state.timers, later);
+                    drop(state);
+                    fired.into_values().for_each(Waker::wake);
+                    state = self.0.state();
+                }
+                let due = first(&state);
                 (state.ready.pop_front(), due)
             };
             match task {
@@ -134,10 +145,11 @@ impl HandRuntime {
 
     /// Sleeps until something is ready, or until this time of the clock.
     pub(crate) fn wait(&self, due_us: Option<u64>) {
-        let state = self.0.state();
+        let mut state = self.0.state();
         if !state.ready.is_empty() || state.has_ended {
             return;
         }
+        state.sleeps = true;
         let left_us = due_us.map(|due| due.saturating_sub(self.0.clock.monotonic_us()));
         let left = Duration::from_micros(left_us.unwrap_or(u64::from(u32::MAX)));
         drop(self.0.ready.wait_timeout(state, left));
