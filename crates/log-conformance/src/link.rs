@@ -404,4 +404,8 @@ impl SharedLog for LinkedLog {
     fn engine_leader(&self) -> Option<EngineLeader> {
         self.engine.engine_leader()
     }
+
+    fn generation(&self) -> u64 {
+        self.engine.generation()
+    }
 }

@@ -140,7 +140,9 @@ impl Log {
             return Ok(KeptFile::Sound);
         };
         match CopyIdentity::read(&*sequencer.storage) {
-            Ok(Some(found)) if history_of_cluster(found.cluster.0) == *known => {
+            Ok(Some(found))
+                if history_of_cluster(found.cluster.0, counters.generation) == *known =>
+            {
                 return Ok(KeptFile::Sound);
             }
             Ok(_) => {}

@@ -170,4 +170,8 @@ impl SharedLog for WatchedLog {
     fn engine_leader(&self) -> Option<EngineLeader> {
         self.log.engine_leader()
     }
+
+    fn generation(&self) -> u64 {
+        self.log.generation()
+    }
 }

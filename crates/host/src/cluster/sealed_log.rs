@@ -194,6 +194,10 @@ impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
     fn engine_leader(&self) -> Option<EngineLeader> {
         self.inner.engine_leader()
     }
+
+    fn generation(&self) -> u64 {
+        self.inner.generation()
+    }
 }
 
 #[cfg(test)]

@@ -298,6 +298,12 @@ pub trait SharedLog: Send + 'static {
     /// everything](Retention::Everything).
     fn durable(&mut self, _upto: Place, _state: Arc<[u8]>) {}
 
+    /// How many times the engine went on although it may have lost entries that were acknowledged,
+    /// from 1; a number that grows. Each generation of a log has a history of its own.
+    fn generation(&self) -> u64 {
+        1
+    }
+
     /// Whether wakers of [`next`](Self::next) may work for the log on the waking thread: take what
     /// has arrived, write it and answer requests. That thread must hold no lock of the engine then.
     fn lends_threads(&self) -> bool {

@@ -125,7 +125,7 @@ impl SharedJournal {
             let reason = format!("the copy is of cluster {known}, the shared log of {cluster}");
             return self.detach(reason);
         }
-        let _ = self.history.set(history_of_cluster(cluster.0));
+        let _ = self.history.set(history_of_cluster(cluster.0, self.engine.generation()));
         self.identity = Some(identity);
         self.write_identity(self.now_us());
         self.offers.stop();

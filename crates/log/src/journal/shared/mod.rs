@@ -78,6 +78,8 @@ pub(crate) struct Origin {
 /// Figures about the shared log since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
+    /// The engine's generation.
+    pub(crate) generation: u64,
     /// Entries without effect.
     pub(crate) void_entries: AtomicU64,
     /// Entries that this node offered repeatedly.
@@ -218,6 +220,7 @@ impl SharedJournal {
         let lead_timeout_us = lead_timeout.as_micros() as u64;
         let now_us = clock.monotonic_us();
         let cluster = identity.as_ref().map(|identity| identity.cluster);
+        let generation = engine.generation();
         let leader = identity.as_ref().and_then(|identity| identity.leader.clone());
         // A copy without a batch reads the founding entry again, to check that it is the same.
         let rule = match origin.place {
@@ -242,7 +245,8 @@ impl SharedJournal {
             clock,
             entry_bytes: limits.entry_bytes,
             history: Arc::new(
-                cluster.map_or_else(OnceLock::new, |id| history_of_cluster(id.0).into()),
+                cluster
+                    .map_or_else(OnceLock::new, |id| history_of_cluster(id.0, generation).into()),
             ),
             identity,
             identity_due_us: None,
@@ -262,7 +266,7 @@ impl SharedJournal {
             arrived: None,
             told: VecDeque::new(),
             confirmations: Arc::default(),
-            counters: Arc::default(),
+            counters: Arc::new(SharedCounters { generation, ..SharedCounters::default() }),
             next_ask: 1,
             own_ask: None,
             is_cut_off: false,
