@@ -113,7 +113,7 @@ pub fn entry_content(entry: &Entry) -> Option<EntryContent> {
     }
     match frame::decode(entry.body.clone()) {
         Some(items) => Some(EntryContent::Frame(items.into_iter().map(|item| item.log).collect())),
-        None => group::voters_in(entry.body.clone()).map(EntryContent::Voters),
+        None => group::members_in(entry.body.clone()).map(|of| EntryContent::Voters(of.voters)),
     }
 }
 

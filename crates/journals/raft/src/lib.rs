@@ -14,10 +14,11 @@
 //! - `runtime`: what the library runs in, turned by hand.
 //! - `elector`: when a node stands for election. Pure. `election`: who orders.
 //! - `node`: the threads of a node and what they do; `shared_node`: what they share.
-//! - `members`: who belongs to the group.
+//! - `members`: who belongs to the group; `membership`: whether a node does.
 //! - `by_hand`: a node without threads, for the simulator.
 //! - `message`: what nodes tell each other; `wire`: the same as bytes.
 //! - `frame`, `delivery`, `shared_log`: what logs offer, and what they are told.
+//! - [`recover`]: how a node goes on alone when the majority is lost.
 //! - `checkpoint`, `trim`: what stands for entries that copies hold, and when these are dropped;
 //!   `copy_source`: where a node gets their events that lacks them.
 
@@ -33,12 +34,14 @@ mod elector;
 mod frame;
 mod group;
 mod members;
+mod membership;
 mod message;
 mod node;
 #[cfg(wellspring_plants)]
 pub mod plants;
 #[cfg(not(wellspring_plants))]
 mod plants;
+pub mod recover;
 mod runtime;
 mod shared_log;
 mod shared_node;
@@ -48,7 +51,7 @@ mod wire;
 
 pub use copy_source::CopySource;
 pub use group::{FoundError, Links, StartError};
-pub use members::{MemberAddress, MembersChange, MembersError};
+pub use members::{Admission, MemberAddress, MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};
 pub use node::{GroupReport, RaftNode, RaftOptions};
 pub use shared_log::{LeadChoice, RaftLog};

@@ -19,6 +19,8 @@ pub struct MemberAddress {
 /// The members of the group, as the newest entry about them says that is durable here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Members {
+    /// The index of that entry, 0 if there is none.
+    pub(crate) index: u64,
     /// Those who vote: one set, or two while one replaces the other; each has to have a majority.
     pub(crate) voters: Vec<BTreeSet<u64>>,
     /// Those who get entries and do not vote.
@@ -44,6 +46,30 @@ impl Members {
         };
         !self.voters.is_empty() && self.voters.iter().all(has_majority)
     }
+
+    /// Whether a node belongs to the group, which has been a member since the entry of this index,
+    /// or was none yet at 0. Members that are not committed may be replaced by those before.
+    pub(crate) fn admit(&self, node: u64, since: u64, committed: u64) -> Admission {
+        // A newer entry than this node knows may name it, and one that it has not got yet.
+        if self.addresses.contains_key(&node) || since == 0 || since > self.index {
+            Admission::Belongs
+        } else if self.index <= committed {
+            Admission::Removed
+        } else {
+            Admission::Undecided
+        }
+    }
+}
+
+/// Whether a node belongs to the group, as another one sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// As far as known.
+    Belongs,
+    /// Whether it was removed is not known before more is committed here.
+    Undecided,
+    /// It was a member, and was removed.
+    Removed,
 }
 
 /// Whether an orderer may make these the voters. The library lets no node stand for election that
@@ -146,5 +172,20 @@ mod tests {
         let new = |ids| may_replace(&members, 1, &set(ids));
         assert!(new(&[1, 7]) && new(&[2, 3, 4]) && !new(&[2, 3]) && !new(&[7]));
         assert!(!Members::default().is_majority(|_| true));
+    }
+
+    #[test]
+    fn only_a_committed_entry_without_a_former_member_says_that_it_was_removed() {
+        let addresses = [1, 2].map(|id| (id, MemberAddress::default())).into();
+        let members = Members { index: 9, addresses, ..Members::default() };
+        for (node, since, committed, admission) in [
+            (2, 3, 9, Admission::Belongs),
+            (3, 0, 9, Admission::Belongs),
+            (3, 10, 20, Admission::Belongs),
+            (3, 4, 8, Admission::Undecided),
+            (3, 4, 9, Admission::Removed),
+        ] {
+            assert_eq!(members.admit(node, since, committed), admission, "{node} {since}");
+        }
     }
 }

@@ -297,6 +297,7 @@ pub(crate) fn assemble(
     let now_us = clock.monotonic_us();
     let shared = Arc::new(SharedNode {
         node,
+        generation: wal.identity().generation,
         patience,
         delivery: Arc::new(Delivery::new(start, checkpoint.as_ref())),
         reader: wal.reader(),
@@ -398,6 +399,9 @@ async fn watch(shared: Arc<SharedNode>, raft: Raft) {
         let orderer = now.orderer.unwrap_or(NOBODY);
         let orderer_before = shared.orderer.swap(orderer, Ordering::AcqRel);
         let members_before = std::mem::replace(&mut *locked(&shared.members), now.members.clone());
+        if members_before != now.members {
+            shared.peers.links.members_are(&now.members.addresses);
+        }
         if orderer_before != orderer || members_before != now.members {
             shared.has_offers.notify_one();
             shared.elector_moved.notify_one();

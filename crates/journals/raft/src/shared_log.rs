@@ -200,6 +200,10 @@ impl SharedLog for RaftLog {
         self.node.has_copied.notify_one();
     }
 
+    fn generation(&self) -> u64 {
+        self.node.generation
+    }
+
     fn engine_leader(&self) -> Option<EngineLeader> {
         (self.lead == LeadChoice::Orderer).then(|| {
             if self.node.orders() { EngineLeader::ThisNode } else { EngineLeader::NotThisNode }

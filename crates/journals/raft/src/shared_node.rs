@@ -26,6 +26,8 @@ const FRAMES_UNDER_WAY: usize = 2;
 /// See the module's documentation.
 pub(crate) struct SharedNode {
     pub(crate) node: u64,
+    /// Of its cluster.
+    pub(crate) generation: u64,
     pub(crate) patience: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) delivery: Arc<Delivery>,

@@ -6,7 +6,9 @@ use crate::wal::EntryId;
 use bytes::Bytes;
 use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::{ClientWriteResult, VoteRequest};
-use openraft::{ChangeMembers, CommittedLeaderId, LeaderId, LogId, RaftMetrics, ServerState};
+use openraft::{
+    ChangeMembers, CommittedLeaderId, LeaderId, LogId, Membership, RaftMetrics, ServerState,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -45,9 +47,8 @@ impl GroupWatch {
             term: now.current_term,
             orders: leads && has_applied,
             members: Members {
-                voters: members.get_joint_config().clone(),
-                learners: members.learner_ids().collect(),
-                addresses: members.nodes().map(|(id, at)| (*id, at.clone())).collect(),
+                index: entry_id(*now.membership_config.log_id()).index,
+                ..members_of(members)
             },
             stopped: now.running_state.as_ref().err().map(ToString::to_string),
         }
@@ -56,6 +57,16 @@ impl GroupWatch {
     /// Waits for another one; whether there may be one.
     pub(crate) async fn changes(&mut self) -> bool {
         self.0.changed().await.is_ok()
+    }
+}
+
+/// The members that an entry names.
+pub(super) fn members_of(members: &Membership<u64, MemberAddress>) -> Members {
+    Members {
+        index: 0,
+        voters: members.get_joint_config().clone(),
+        learners: members.learner_ids().collect(),
+        addresses: members.nodes().map(|(id, at)| (*id, at.clone())).collect(),
     }
 }
 

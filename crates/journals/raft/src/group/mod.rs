@@ -22,7 +22,7 @@ pub use network::Links;
 pub(crate) use network::{LinkNetworks, Peers, answer, confirmed_end};
 pub(crate) use store::{LogStore, WalWriter};
 
-use crate::members::MemberAddress;
+use crate::members::{MemberAddress, Members};
 use crate::runtime::TurnedRuntime;
 use crate::wal::{Entry, EntryId, Vote};
 use bytes::Bytes;
@@ -89,13 +89,23 @@ pub(crate) fn raft_entries(entries: Vec<Entry>) -> Result<Vec<RaftEntry>, u64> {
     entries.into_iter().map(entry).collect()
 }
 
-/// The sets of voters in an entry about members; `None` if it is another one.
-#[cfg(feature = "simulated")]
-pub(crate) fn voters_in(body: Bytes) -> Option<Vec<std::collections::BTreeSet<u64>>> {
+/// The members in an entry about them; `None` if it is another one.
+pub(crate) fn members_in(body: Bytes) -> Option<Members> {
     match body::decode(body)? {
-        openraft::EntryPayload::Membership(members) => Some(members.get_joint_config().clone()),
+        openraft::EntryPayload::Membership(members) => Some(group_state::members_of(&members)),
         _ => None,
     }
+}
+
+/// The body of an entry that makes a node the only member.
+pub(crate) fn only_member(node: u64, at: MemberAddress) -> Bytes {
+    body_of_members(&[node], [(node, at)].into())
+}
+
+/// The body of an entry with these voters, and all nodes.
+pub(crate) fn body_of_members(voters: &[u64], nodes: BTreeMap<u64, MemberAddress>) -> Bytes {
+    let voters = vec![voters.iter().copied().collect()];
+    body::encode(openraft::EntryPayload::Membership(openraft::Membership::new(voters, nodes)))
 }
 
 /// Entries of the library, for the WAL and for messages.
@@ -129,10 +139,11 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Thread(error) => write!(f, "starting a thread of the group: {error}"),
-            StartError::NoCheckpoint => f.write_str(
+            StartError::NoCheckpoint => write!(
+                f,
                 "entries of the WAL were purged, and the file checkpoint, which stands for them, is \
-                 missing or of a newer version: remove the node from the cluster and let it join \
-                 with a new id",
+                 missing or of a newer version. {}",
+                crate::wal::REPLACE
             ),
             StartError::Library(what) => write!(f, "joining the group: {what}"),
         }

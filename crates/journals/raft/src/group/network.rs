@@ -16,7 +16,7 @@ use openraft::raft::{
     SnapshotResponse, VoteRequest, VoteResponse,
 };
 use openraft::{OptionalSend, RaftNetwork, RaftNetworkFactory, Snapshot};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +29,9 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(5);
 pub trait Links: Send + Sync + 'static {
     /// Sends a message to a node, or drops it. Never blocks.
     fn send(&self, to: u64, message: Message);
+
+    /// These are the members now, and where they were when they became members.
+    fn members_are(&self, _members: &BTreeMap<u64, MemberAddress>) {}
 }
 
 /// Asks other nodes.

@@ -3,6 +3,11 @@
 use std::{fmt, io};
 use wellspring_log::Corruption;
 
+/// What to do with a node that must not vote any more.
+pub(crate) const REPLACE: &str = "Move the node's whole data folder away, start it on an empty \
+                                  one, and run `wellspring cluster join URL --replace`, with its \
+                                  URL, and with --url that of another node";
+
 /// Why the WAL cannot do what it was asked for. Except for [`WalFault::Io`], a retry does not help.
 #[derive(Debug)]
 pub enum WalFault {
@@ -67,7 +72,7 @@ impl fmt::Display for WalFault {
             WalFault::Damaged(corruption) => write!(
                 f,
                 "{corruption}; entries or votes that this node acknowledged may be lost, so it \
-                 must not vote: remove the node from the cluster and let it join with a new id"
+                 must not vote. {REPLACE}"
             ),
             WalFault::Version { file, version } => write!(
                 f,
@@ -84,8 +89,8 @@ impl fmt::Display for WalFault {
             ),
             WalFault::Orphaned { file } => write!(
                 f,
-                "there is {file} and no file identity: put the identity back, or move the folder \
-                 away and join as a new node"
+                "there is {file} and no file identity: put the identity back. If it is lost: \
+                 {REPLACE}"
             ),
             WalFault::HasIdentity => f.write_str("the folder has the identity of a node already"),
             WalFault::NodeName => {

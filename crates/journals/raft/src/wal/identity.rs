@@ -8,6 +8,9 @@
 //! check 9b2f01aa
 //! ```
 //!
+//! A line `alone` before the check: its majority was lost, and the node is about to go on alone, in
+//! this generation.
+//!
 //! Quorums count ids, not names: a node whose disk was emptied has another id, as it no longer
 //! keeps what the former one had acknowledged.
 
@@ -33,8 +36,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads it; `None` if the folder has none.
-    pub(super) fn read(storage: &dyn Storage) -> Result<Option<Identity>, WalFault> {
+    /// Reads it, and whether the node is about to go on alone; `None` if the folder has none.
+    pub(super) fn read(storage: &dyn Storage) -> Result<Option<(Identity, bool)>, WalFault> {
         let reading = WalFault::io("reading the identity of the node");
         let Some(bytes) = read_small_file(storage, FILE, LARGEST_BYTES).map_err(reading)? else {
             return Ok(None);
@@ -44,7 +47,7 @@ impl Identity {
     }
 
     /// Writes it durably.
-    pub(super) fn write(&self, storage: &dyn Storage) -> Result<(), WalFault> {
+    pub(super) fn write(&self, storage: &dyn Storage, alone: bool) -> Result<(), WalFault> {
         let is_name = !self.node.is_empty()
             && self.node.len() <= MAX_NAME_BYTES
             && !self.node.contains(char::is_control);
@@ -52,19 +55,23 @@ impl Identity {
             return Err(WalFault::NodeName);
         }
         let Identity { cluster, generation, node, node_id } = self;
-        let text =
-            format!("cluster {cluster}\ngeneration {generation}\nnode {node}\nid {node_id}\n");
+        let alone = if alone { "alone\n" } else { "" };
+        let text = format!(
+            "cluster {cluster}\ngeneration {generation}\nnode {node}\nid {node_id}\n{alone}"
+        );
         let writing = WalFault::io("writing the identity of the node");
         replace_file(storage, FILE, with_check(text).as_bytes()).map_err(writing)
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Identity> {
+fn parse(bytes: &[u8]) -> Option<(Identity, bool)> {
     let mut lines = checked_lines(bytes)?;
-    Some(Identity {
+    let identity = Identity {
         cluster: lines.next()?.strip_prefix("cluster ")?.parse().ok()?,
         generation: lines.next()?.strip_prefix("generation ")?.parse().ok()?,
         node: lines.next()?.strip_prefix("node ")?.to_owned(),
         node_id: lines.next()?.strip_prefix("id ")?.parse().ok()?,
-    })
+    };
+    let alone = lines.next();
+    alone.is_none_or(|line| line == "alone").then_some((identity, alone.is_some()))
 }

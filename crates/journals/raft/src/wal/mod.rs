@@ -68,6 +68,7 @@ mod tests;
 mod writer;
 
 pub use entry_table::WalReader;
+pub(crate) use fault::REPLACE;
 pub use fault::WalFault;
 pub use identity::Identity;
 pub use node_state::Vote;

@@ -75,6 +75,7 @@ pub struct Wal {
     lock: FolderLock,
     options: WalOptions,
     identity: Identity,
+    goes_on_alone: bool,
     state: StateFile,
     checkpoint: Option<Bytes>,
     kept: WalReader,
@@ -114,7 +115,7 @@ impl Wal {
         refuse_orphans(storage)?;
         let making = WalFault::io("making a WAL");
         StateFile::create(storage, identity.node_id).map_err(making)?;
-        identity.write(storage)
+        identity.write(storage, false)
     }
 
     /// Opens the WAL in this folder; `None` if the folder belongs to no node. Reads all files, and
@@ -129,7 +130,7 @@ impl Wal {
         assert!(is_size, "a size of files that the options allow");
         let lock = FolderLock::new(storage)?;
         let storage = &*lock.0;
-        let Some(identity) = Identity::read(storage)? else {
+        let Some((identity, goes_on_alone)) = Identity::read(storage)? else {
             return refuse_orphans(storage).map(|()| None);
         };
         let state = StateFile::open(storage, identity.node_id)?;
@@ -148,6 +149,7 @@ impl Wal {
             lock,
             options,
             identity,
+            goes_on_alone,
             state,
             checkpoint,
             kept,
@@ -171,6 +173,24 @@ impl Wal {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Whether a [generation](Self::begin_generation) has begun that the node is not alone in yet.
+    #[must_use]
+    pub fn goes_on_alone(&self) -> bool {
+        self.goes_on_alone
+    }
+
+    /// The WAL is that of a generation from now on, durably. `alone`: the node is still to become
+    /// its only member.
+    ///
+    /// # Errors
+    /// [`WalFault::Io`]: either may be found at the next opening.
+    pub fn begin_generation(&mut self, generation: u64, alone: bool) -> Result<(), WalFault> {
+        let identity = Identity { generation, ..self.identity.clone() };
+        identity.write(&*self.lock.0, alone)?;
+        (self.identity, self.goes_on_alone) = (identity, alone);
+        Ok(())
     }
 
     /// The durable vote.
