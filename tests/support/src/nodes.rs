@@ -7,7 +7,7 @@ use crate::program::run;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wellspring_patience::PATIENCE;
 pub use wellspring_patience::until;
@@ -118,9 +118,7 @@ impl Nodes {
 
     /// The same at another address.
     pub fn start_elsewhere(&mut self, node: usize) {
-        let server = self.started(node, None);
-        self.addresses[node] = server.address;
-        self.nodes[node] = Some(server);
+        self.put(node, self.started(node, None));
     }
 
     /// Starts nodes at these addresses after all were down.
@@ -128,15 +126,25 @@ impl Nodes {
         let waiting = (0..NAMES.len()).map(|node| self.waiting(node, addresses[node]));
         let waiting: Vec<Server> = waiting.collect();
         for (node, server) in waiting.into_iter().enumerate() {
-            self.addresses[node] = server.address;
-            self.nodes[node] = Some(server.ready());
+            self.put(node, server.ready());
         }
+    }
+
+    /// A node takes its place among these.
+    pub fn put(&mut self, node: usize, server: Server) {
+        self.addresses[node] = server.address;
+        self.nodes[node] = Some(server);
     }
 
     fn started(&self, node: usize, address: Option<SocketAddr>) -> Server {
         let own = flags_of(NAMES[node], &self.journal, &self.key);
         let flags: Vec<&str> = own.iter().chain(&self.flags).map(String::as_str).collect();
         Server::start_alone(address, &[], &self.data(node), &flags)
+    }
+
+    /// The folder with everything.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// The data folder of a node.

@@ -1,10 +1,15 @@
-//! `wellspring cluster forget`: removes a stopped node from the list.
+//! `wellspring cluster forget`: removes a stopped node from the list. `remove`: a node from a
+//! cluster of nodes that order their logs themselves.
 
 use super::ask;
-use crate::exit::Failure;
+use super::init::PAUSE;
+use crate::exit::{Code, Failure};
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
+
+/// Attempts to remove a node.
+const ATTEMPTS: usize = 40;
 
 pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
     let path = format!("/v1/cluster/nodes/{}", percent_encode(node.as_str()));
@@ -13,10 +18,30 @@ pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Repeats the request while the nodes change who orders.
+pub(super) fn remove(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
+    let body = serde_json::json!({ "node": node.as_str() }).to_string();
+    let headers = &[("Content-Type", "application/json")];
+    let path = "/v1/cluster/remove";
+    let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
+    for attempt in 1.. {
+        match ask(client, &request) {
+            Err(failure) if failure.code == Code::Unavailable && attempt < ATTEMPTS => {
+                std::thread::sleep(PAUSE);
+            }
+            done => {
+                done?;
+                break;
+            }
+        }
+    }
+    eprintln!("Removed node {node}. To join again it needs an empty data folder.");
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Code;
     use wellspring_client::test_server::{Reply, TestServer};
 
     #[test]
@@ -30,5 +55,15 @@ mod tests {
         let forget = |name: &str| run(&mut server.client(), &NodeName::parse(name).unwrap());
         forget("b").unwrap();
         assert_eq!(forget("c").unwrap_err().code, Code::Usage);
+    }
+
+    #[test]
+    fn a_removal_is_repeated_while_another_node_begins_to_order() {
+        let server = TestServer::start(|request, count| {
+            assert_eq!(request.path, "/v1/cluster/remove");
+            let busy = r#"{"type":"/problems/not-leading","detail":"it has handed ordering over"}"#;
+            if count < 2 { Reply::json(503, busy) } else { Reply::json(204, "") }
+        });
+        remove(&mut server.client(), &NodeName::parse("b").unwrap()).unwrap();
     }
 }

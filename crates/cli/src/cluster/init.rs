@@ -16,7 +16,7 @@ use wellspring_client::{Client, Request};
 use wellspring_log::{Clock as _, SystemClock};
 
 /// Time between two attempts.
-const PAUSE: Duration = Duration::from_millis(300);
+pub(super) const PAUSE: Duration = Duration::from_millis(300);
 /// How long a founded cluster may take to have a leader.
 const LED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -49,10 +49,12 @@ pub(super) struct InitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The node was started with --journal raft and the --cluster-key of the cluster, on an empty folder. \
-It fetches the logs first, and votes once it has caught up.
+It fetches the logs first, and votes once it has caught up. With --replace, the member of its name \
+is removed first, which must not be reached any more.
 
-Example:
-  wellspring cluster join http://d:4000 --url http://a:4000")]
+Examples:
+  wellspring cluster join http://d:4000 --url http://a:4000
+  wellspring cluster join http://c:4000 --replace --url http://a:4000")]
 pub(super) struct JoinArgs {
     /// URL of the node that joins; --url is any node of the cluster
     #[arg(value_name = "URL")]
@@ -60,6 +62,9 @@ pub(super) struct JoinArgs {
     /// It follows and does not vote
     #[arg(long)]
     learner: bool,
+    /// It takes the place of the member of its name, whose disk is lost
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     server: Server,
 }
@@ -123,7 +128,8 @@ pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
 
 pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
     let mut client = args.server.client()?;
-    let body = serde_json::json!({ "node": args.node, "learner": args.learner });
+    let body =
+        serde_json::json!({ "node": args.node, "learner": args.learner, "replace": args.replace });
     let mut shown = None;
     loop {
         let step = post(&mut client, "/v1/cluster/join", &body)?;

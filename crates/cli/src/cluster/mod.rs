@@ -25,6 +25,8 @@ Examples:
   wellspring cluster demo                             three nodes, to try it
   wellspring cluster init http://a:4000 http://b:4000 http://c:4000
   wellspring cluster join http://d:4000 --url http://a:4000
+  wellspring cluster join http://d:4000 --replace --url http://a:4000    its disk was lost
+  wellspring cluster remove node-c --url http://a:4000
   wellspring cluster status --url http://node-a:4000  any node answers for all
   wellspring cluster transfer --to node-b             the log system, and so placement
   wellspring cluster transfer --log orders --to node-b    pin a log to a node
@@ -75,6 +77,17 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
     },
+    /// Remove a node from such a cluster for good; requires an admin if there are accounts
+    ///
+    /// Voter or learner, running or lost. It can join again on an empty folder. Repeated, the
+    /// command succeeds.
+    Remove {
+        /// Name of the node
+        #[arg(value_parser = node)]
+        node: NodeName,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Generate the key that all nodes share, in a new file
     Key {
         /// File to create, for --cluster-key; readable by its owner only
@@ -100,6 +113,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
             transfer::pin(&mut server.client()?, log, to.as_ref())
         }
         ClusterCommand::Forget { server, node } => forget::run(&mut server.client()?, node),
+        ClusterCommand::Remove { server, node } => forget::remove(&mut server.client()?, node),
         ClusterCommand::Key { file } => key(file),
         ClusterCommand::Demo(args) => demo::run(args),
     }

@@ -1,16 +1,21 @@
 //! `DELETE /v1/cluster/nodes/{node}`: removes a node from the list of those that have joined.
+//! `POST /v1/cluster/remove`: and from the group of nodes, where they are one.
 
 use super::ClusterFace;
+use super::group::content_of;
 use super::problems::{NODE_LEADS, NODE_NOT_FOUND};
+use super::transfer;
 use std::sync::Arc;
+use wellspring_host::cluster::founding::read;
 use wellspring_host::cluster::node_auth::NodeName;
+use wellspring_host::cluster::removal::{Removal, RemoveRequest};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::node::NodeError;
 use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::param::Values;
-use wellspring_host::wire::problem::Problem;
+use wellspring_host::wire::problem::{NOT_LEADING, Problem};
 
 pub(super) static NODE: Segment<NodeName> = Segment {
     name: "node",
@@ -27,12 +32,39 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
         let detail = format!("{node} leads; transfer the lead to another node and stop it first");
         return Err(NODE_LEADS.because(detail).field("node"));
     }
-    let host = Arc::clone(&face.host);
-    let name = node.to_string();
+    take_off(&face, &request, node.as_str()).await
+}
+
+/// Removes a node for good. Answered by the leader of the log `system`, which orders.
+pub(super) async fn remove(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
+    let content = content_of(&mut request).await?;
+    let RemoveRequest { node } = read(&content)?;
+    let cluster = face.cluster()?;
+    request.still_may()?;
+    let is_former = face.host.node.has_forgotten(&node);
+    let removal = cluster.remove(&node).await?;
+    if removal == Removal::OrdersHere {
+        let (other, url) = transfer::follower(&face).await?;
+        transfer::have_lead(&face, cluster, (&other, &url)).await?;
+        return Err(NOT_LEADING.because(format!("{other} orders now, and can remove {node}")));
+    }
+    match take_off(&face, &request, &node).await {
+        Err(problem)
+            if problem.kind == &NODE_NOT_FOUND && (removal == Removal::Removed || is_former) =>
+        {
+            Ok(Response::empty(204))
+        }
+        done => done,
+    }
+}
+
+/// Removes a node from the list.
+async fn take_off(face: &ClusterFace, request: &Request, node: &str) -> Answer {
+    let (host, name) = (Arc::clone(&face.host), node.to_owned());
     let forgotten = elsewhere(move || host.node.forget_member(&name)).await?;
     match request.effects.settle(forgotten) {
         Ok(position) => Ok(Response::empty(204).at(position)),
-        Err(StepRefusal { error: NodeError::NotFound, .. }) => Err(unknown(node.as_str())),
+        Err(StepRefusal { error: NodeError::NotFound, .. }) => Err(unknown(node)),
         Err(refused) => Err(refused.into()),
     }
 }

@@ -35,7 +35,7 @@ pub(super) async fn join(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
     json(&cluster.join(&read(&content)?).await?)
 }
 
-async fn content_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+pub(super) async fn content_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     expect_json(request)?;
     request.content(MAX_BODY_BYTES).await
 }

@@ -7,7 +7,7 @@
 //! - `transfer`: another takes the lead of `system`.
 //! - `pins`: which node is to lead a log.
 //! - `group`: a group of nodes is founded, and joined.
-//! - `forget`: a node that is no more comes off the list.
+//! - `forget`: a node that is no more comes off the list, and leaves the group.
 //! - `batches`: what the copies here have, for nodes whose copies lack it.
 //! - `records`: what another node has accepted is stored here.
 
@@ -50,8 +50,8 @@ use wellspring_host::settings::NoSettings;
 use wellspring_host::setup::SetupError;
 use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
-    self, CLUSTER_FOUNDED, DETACHED, Kind, LOG_NOT_FOUND, NO_GROUP, NODE_UNREACHABLE, NOT_LEADING,
-    Problem, WAITING_FOR_CLUSTER,
+    self, CLUSTER_FOUNDED, DETACHED, Kind, LAST_VOTER, LOG_NOT_FOUND, MEMBERS_CHANGING, NO_GROUP,
+    NO_MAJORITY, NODE_UNREACHABLE, NOT_LEADING, Problem, WAITING_FOR_CLUSTER,
 };
 
 /// The media type of records.
@@ -105,8 +105,13 @@ impl Face for ClusterFace {
         POST "/v1/cluster/join" Node Admin group::join:
             "Has a node join the cluster, step by step: repeat it until the state is `voter`, or `learner` if that was asked for."
             .takes[(JSON, "ClusterJoin")]
-            .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED, &NODE_UNREACHABLE, &NOT_LEADING, &WAITING_FOR_CLUSTER]]
+            .fails[&[&NO_CLUSTER, &NO_GROUP, &CLUSTER_FOUNDED, &LAST_VOTER, &NO_MAJORITY, &MEMBERS_CHANGING, &NODE_UNREACHABLE, &NOT_LEADING, &WAITING_FOR_CLUSTER]]
             => [200 JSON "ClusterFounded"];
+        POST "/v1/cluster/remove" Node Admin forget::remove:
+            "Removes a node from the cluster for good, and from the list of nodes. Repeated, it succeeds."
+            .takes[(JSON, "ClusterRemove")]
+            .fails[APPENDING, &[&NO_CLUSTER, &NO_GROUP, &NODE_NOT_FOUND, &LAST_VOTER, &NO_MAJORITY, &MEMBERS_CHANGING]]
+            => [204 + SYSTEM_POSITION];
         GET "/v1/cluster/batches/{log}" Node Node batches::batches:
             "The batches that the copy of a log on this node has after a place, for a node whose \
              copy lacks them."

@@ -5,10 +5,11 @@ use super::document::NodeLine;
 use super::other_nodes;
 use super::{ClusterFace, json};
 use std::sync::Arc;
+use wellspring_host::cluster::{Cluster, Group};
 use wellspring_host::http::{Answer, Request};
-use wellspring_host::leads::{self, NoLead};
+use wellspring_host::leads::{self, LeaderNode, NoLead};
 use wellspring_host::names::SYSTEM_LOG;
-use wellspring_host::wire::problem::{self, NODE_UNREACHABLE, of_fault};
+use wellspring_host::wire::problem::{self, NODE_UNREACHABLE, Problem, of_fault};
 
 /// Has the named node lead, or a follower that is up to date.
 pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
@@ -22,24 +23,39 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             let url = members.known_url(&node)?.to_owned();
             (node, url)
         }
-        None => {
-            let own = face.host.node.status();
-            let lines = other_nodes::ask_all(&face.host, &members, &own).await;
-            let chosen = choose(&lines)
-                .ok_or_else(|| NODE_UNREACHABLE.because("no reachable follower could take over"))?;
-            (chosen.node.clone(), chosen.url.clone())
-        }
+        None => follower(&face).await?,
     };
     // The supposed leader is asked as well: it may be gone.
     if node == cluster.node.as_str() {
         return json(&leads::take(&face.host, &cluster, SYSTEM_LOG).await?);
     }
-    let patience = leads::patience(&cluster);
-    let asked = leads::ask_to_lead(&face.host, &cluster, (&node, &url), SYSTEM_LOG, patience).await;
-    json(&asked.map_err(|no_lead| match no_lead {
+    json(&have_lead(&face, &cluster, (&node, &url)).await?)
+}
+
+/// Name and URL of a follower that could take over.
+pub(super) async fn follower(face: &ClusterFace) -> Result<(String, String), Box<Problem>> {
+    let own = face.host.node.status();
+    let mut lines = other_nodes::ask_all(&face.host, &face.members()?, &own).await;
+    if let Some(group) = face.cluster()?.engine.group().map(Group::state) {
+        lines.retain(|line| group.member(&line.node).is_some_and(|member| member.votes));
+    }
+    let chosen = choose(&lines)
+        .ok_or_else(|| NODE_UNREACHABLE.because("no reachable follower could take over"))?;
+    Ok((chosen.node.clone(), chosen.url.clone()))
+}
+
+/// Has another node lead the log `system`.
+pub(super) async fn have_lead(
+    face: &ClusterFace,
+    cluster: &Cluster,
+    node: (&str, &str),
+) -> Result<LeaderNode, Box<Problem>> {
+    let patience = leads::patience(cluster);
+    let asked = leads::ask_to_lead(&face.host, cluster, node, SYSTEM_LOG, patience).await;
+    asked.map_err(|no_lead| match no_lead {
         NoLead::NotReached(why) => NODE_UNREACHABLE.because(why),
         NoLead::Refused(why) => problem::NOT_LEADING.because(why),
-    })?)
+    })
 }
 
 /// The follower that is furthest ahead.

@@ -5,7 +5,7 @@
 //! their URLs, and of two foundings of the same nodes the second one stops at the first node.
 //! Repeated, a founding goes on where it stopped, and tells all nodes where each is by now.
 
-use super::group::{Founding, GroupError, GroupMember, GroupStage, MemberEntry};
+use super::group::{Founding, GroupError, GroupMember, GroupStage, GroupState, MemberEntry};
 use super::{Cluster, PeerAnswer, PeerRequest};
 use crate::random;
 use crate::wire::problem::{self, Problem};
@@ -52,6 +52,9 @@ pub struct JoinRequest {
     /// It does not vote.
     #[serde(default)]
     learner: bool,
+    /// It takes the place of the member of its name, which is lost.
+    #[serde(default)]
+    replace: bool,
 }
 
 /// `POST /v1/cluster/found`, from node to node.
@@ -70,6 +73,9 @@ pub struct MemberDocument {
     url: String,
     stage: GroupStage,
     applied_index: u64,
+    /// The newest entry that it has which makes it a member, or 0.
+    #[serde(default)]
+    member_since: u64,
     /// Whether its copies may lack events whose entries were dropped.
     lacks_copies: bool,
     founding: Option<Founding>,
@@ -165,6 +171,7 @@ impl Cluster {
             url: self.url.clone(),
             stage: state.stage,
             applied_index: state.applied_index,
+            member_since: state.member_since,
             lacks_copies: state.lacks_copies,
             founding: group.founding(),
         })
@@ -180,7 +187,7 @@ impl Cluster {
             GroupError::Belongs { .. } => {
                 problem::CLUSTER_FOUNDED.because(format!("{}: {error}", self.node))
             }
-            GroupError::Failed(why) => problem::INTERNAL.because(why),
+            error => problem::INTERNAL.because(error.to_string()),
         };
         group.accept(&request.founding).map_err(failed)?;
         if request.begin {
@@ -240,7 +247,7 @@ impl Cluster {
         self: &std::sync::Arc<Self>,
         request: &JoinRequest,
     ) -> Result<Founded, Box<Problem>> {
-        let state = self.group()?.state();
+        let mut state = self.group()?.state();
         let known = self.group()?.founding();
         let (Some(known), GroupStage::Member) = (known, state.stage) else {
             let detail = "this node belongs to no cluster itself";
@@ -248,24 +255,33 @@ impl Cluster {
         };
         let url = url_of(&request.node, "node")?;
         let mut node = self.member_at(&url).await?;
-        let member = |state: &super::GroupState, name: &str| {
-            state.members.iter().find(|member| member.node == name).cloned()
-        };
+        let refused = |detail: String| problem::CLUSTER_FOUNDED.because(detail).field("node");
+        let name = node.node.clone();
         let joining = match &node.founding {
-            Some(theirs) if theirs.cluster != known.cluster => {
-                let detail = format!("{} belongs to the cluster {}", node.node, theirs.cluster);
-                return Err(problem::CLUSTER_FOUNDED.because(detail).field("node"));
-            }
-            Some(theirs) => theirs.clone(),
-            None if member(&state, &node.node).is_some() => {
-                let detail = format!(
-                    "the cluster has a member {} already, whose data this node does not have; \
-                     give this one another name (--node)",
-                    node.node
-                );
-                return Err(problem::CLUSTER_FOUNDED.because(detail).field("node"));
+            Some(theirs) => {
+                may_go_on(&state, &known, theirs, &node)?;
+                theirs.clone()
             }
             None => {
+                match state.member(&name) {
+                    Some(before) if request.replace && before.reachable => {
+                        let at = &before.url;
+                        let detail = format!("{name} is not lost: it is reached at {at}");
+                        return Err(refused(detail));
+                    }
+                    Some(_) if request.replace => {
+                        self.remove(&name).await?;
+                        state = self.group()?.state();
+                    }
+                    Some(_) => {
+                        return Err(refused(format!(
+                            "the cluster has a member {name} already, whose data this node does \
+                             not have; if that is lost, replace it (--replace), else give this \
+                             one another name (--node)"
+                        )));
+                    }
+                    None => {}
+                }
                 let members = state.members.iter().map(|member| GroupMember {
                     id: member.id,
                     node: member.node.clone(),
@@ -282,21 +298,20 @@ impl Cluster {
         let own = joining.members.into_iter().find(|member| member.node == node.node);
         let own = own.ok_or_else(|| problem::INTERNAL.because("it is not among the members"))?;
         let is_near = !node.lacks_copies && node.applied_index + MOST_BEHIND >= state.applied_index;
-        let before = member(&state, &node.node);
-        let (cluster, learner) = (std::sync::Arc::clone(self), request.learner);
-        let is_due = before.as_ref().is_none_or(|member| !member.votes && !learner && is_near);
+        let before = state.member(&name);
+        let learner = request.learner;
+        let is_due = before.is_none_or(|member| !member.votes && !learner && is_near);
         let is_member = before.is_some();
         if is_due {
-            let changed = tokio::task::spawn_blocking(move || {
-                let group = cluster.engine.group()?;
-                Some(if is_member { group.promote(own.id) } else { group.add(&own) })
-            });
-            let failed = |error: GroupError| problem::NOT_LEADING.because(error.to_string());
-            let changed = changed.await.map_err(|e| problem::INTERNAL.because(e.to_string()))?;
-            changed.unwrap_or(Ok(())).map_err(failed)?;
+            self.on_group(
+                move |group| {
+                    if is_member { group.promote(own.id) } else { group.add(&own) }
+                },
+            )
+            .await?;
         }
         let now = self.group()?.state();
-        let votes = member(&now, &node.node).is_some_and(|member| member.votes);
+        let votes = now.member(&name).is_some_and(|member| member.votes);
         Ok(Founded {
             cluster: known.cluster,
             nodes: vec![node.node],
@@ -306,6 +321,32 @@ impl Cluster {
             last_index: Some(now.applied_index),
         })
     }
+}
+
+/// Whether a node that has accepted to join may go on.
+fn may_go_on(
+    state: &GroupState,
+    known: &Founding,
+    theirs: &Founding,
+    node: &MemberDocument,
+) -> Result<(), Box<Problem>> {
+    let name = &node.node;
+    let refused = |detail: String| Err(problem::CLUSTER_FOUNDED.because(detail).field("node"));
+    if theirs.cluster != known.cluster {
+        return refused(format!("{name} belongs to the cluster {}", theirs.cluster));
+    }
+    if theirs.generation != known.generation {
+        return refused(format!("{name} is of generation {} of the cluster", theirs.generation));
+    }
+    let own = theirs.members.iter().find(|member| member.node == *name);
+    let is_member = own.is_some_and(|own| state.members.iter().any(|at| at.id == own.id));
+    // What it has acknowledged under its id, the others no longer count on.
+    if node.member_since > 0 && !is_member {
+        return refused(format!(
+            "{name} was removed from the cluster: it joins again on an empty data folder"
+        ));
+    }
+    Ok(())
 }
 
 fn url_of(text: &str, field: &str) -> Result<String, Box<Problem>> {
@@ -405,6 +446,7 @@ mod tests {
             url: format!("http://{node}:1"),
             stage: GroupStage::Waiting,
             applied_index: 0,
+            member_since: 0,
             lacks_copies: false,
             founding: None,
         };

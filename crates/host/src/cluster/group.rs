@@ -101,6 +101,9 @@ pub struct GroupState {
     pub last_index: u64,
     /// Index of the last entry that was applied here.
     pub applied_index: u64,
+    /// Index of the newest entry here that makes this node a member, or 0.
+    #[serde(default)]
+    pub member_since: u64,
     /// Index of the last entry that this node has dropped because its copies hold it.
     pub dropped_index: u64,
     /// Bytes of entries that this node keeps.
@@ -111,11 +114,20 @@ pub struct GroupState {
     pub frames: u64,
     /// Streams that were refused.
     pub refused_streams: u64,
+    /// Why this node takes part no more, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Who belongs to it.
     pub members: Vec<MemberState>,
 }
 
 impl GroupState {
+    /// The member of this name.
+    #[must_use]
+    pub fn member(&self, node: &str) -> Option<&MemberState> {
+        self.members.iter().find(|member| member.node == node)
+    }
+
     /// Voters that this node reaches, itself included, and all.
     #[must_use]
     pub fn voters(&self) -> (usize, usize) {
@@ -132,6 +144,8 @@ pub enum GroupError {
         /// The cluster.
         cluster: String,
     },
+    /// Another change of the members is under way.
+    UnderWay,
     /// It cannot: a sentence.
     Failed(String),
 }
@@ -142,6 +156,7 @@ impl fmt::Display for GroupError {
             GroupError::Belongs { cluster } => {
                 write!(f, "it has accepted to belong to the cluster {cluster}")
             }
+            GroupError::UnderWay => f.write_str("another change of the members is under way"),
             GroupError::Failed(why) => f.write_str(why),
         }
     }
@@ -195,6 +210,12 @@ pub trait Group: Send + Sync {
     /// # Errors
     /// [`GroupError::Failed`]: this node does not vote.
     fn take_over(&self) -> Result<(), GroupError>;
+
+    /// Removes a member. As [`add`](Self::add).
+    ///
+    /// # Errors
+    /// [`GroupError::UnderWay`], [`GroupError::Failed`].
+    fn remove(&self, id: u64) -> Result<(), GroupError>;
 
     /// The protocol of its streams.
     fn protocol(&self) -> Arc<dyn Protocol>;

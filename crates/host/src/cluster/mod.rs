@@ -10,8 +10,8 @@ pub mod group;
 pub mod key;
 pub mod node_auth;
 pub mod peers;
+pub mod removal;
 pub mod sealed_log;
-#[cfg(any(test, feature = "testing"))]
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 pub mod streams;

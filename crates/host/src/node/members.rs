@@ -14,7 +14,7 @@ use crate::cluster::node_auth::NodeName;
 use crate::names::SYSTEM_LOG;
 use crate::setup::SetupError;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellspring_log::batcher::{Batcher, EventTemplate};
 use wellspring_log::{Append, EncodedEvents, Log, ReadError, ReadOptions};
@@ -51,6 +51,8 @@ pub(super) struct Members(Mutex<Folded>);
 #[derive(Debug, Default)]
 struct Folded {
     members: BTreeMap<String, Member>,
+    /// Nodes that were removed.
+    former: BTreeSet<String>,
     /// Nodes by the names of logs.
     pins: BTreeMap<String, String>,
     position: Position,
@@ -112,10 +114,12 @@ impl Folded {
         } else if event_type == NODE_FORGOTTEN {
             if let Ok(ForgottenNode { node }) = serde_json::from_slice(data) {
                 self.members.remove(&node);
+                self.former.insert(node);
             }
         } else if let Ok(member) = serde_json::from_slice::<Member>(data)
             && NodeName::parse(&member.node).is_ok()
         {
+            self.former.remove(&member.node);
             self.members.insert(member.node.clone(), member);
         }
     }
@@ -145,6 +149,14 @@ impl Node {
         }
         let data = format!(r#"{{"node":"{node}"}}"#);
         self.record(NODE_FORGOTTEN, &format!("node:{node}"), &data)
+    }
+
+    /// Whether a node of this name was on the list, and was removed.
+    pub fn has_forgotten(&self, node: &str) -> bool {
+        let folded = self.shared.as_ref().zip(self.get(SYSTEM_LOG));
+        folded.is_some_and(|(shared, system)| {
+            shared.members.folded(&system).is_ok_and(|folded| folded.former.contains(node))
+        })
     }
 
     /// The logs that are pinned, with their nodes.
@@ -230,6 +242,7 @@ mod tests {
         }
         let members: Vec<_> = folded.members.values().map(|m| (&*m.node, &*m.url)).collect();
         assert_eq!(members, [("a", "http://3")]);
+        assert_eq!(folded.former, BTreeSet::from(["b".to_owned()]));
         assert_eq!(folded.pins, BTreeMap::from([("y".to_owned(), "b".to_owned())]));
     }
 }

@@ -294,6 +294,9 @@ impl Node {
     /// reached.
     pub(crate) fn join(&self) {
         let Some(cluster) = self.cluster() else { return };
+        if cluster.engine.group().is_some_and(|group| group.state().stopped.is_some()) {
+            return;
+        }
         let joined = match self.batcher(SYSTEM_LOG) {
             Ok(batcher) => members::join(cluster, &batcher),
             Err(_) => Err("the log system accepts no events".into()),

@@ -98,14 +98,16 @@ impl Waiting {
         Ok(Some(Waiting { cluster: Arc::clone(cluster), listener, over }))
     }
 
-    /// Blocks until this node takes part in a group that has an orderer.
+    /// Blocks until this node takes part in a group that has an orderer, or learns that the group
+    /// goes on without it: then its copies can be read.
     pub(super) fn until_ordered(&self) {
         let Some(group) = self.cluster.engine.group() else { return };
         let mut said = String::new();
         let mut silent = Duration::ZERO;
         loop {
             let state = group.state();
-            if state.stage == GroupStage::Member && state.orderer.is_some() {
+            let is_ordered = state.stage == GroupStage::Member && state.orderer.is_some();
+            if is_ordered || state.stopped.is_some() {
                 return;
             }
             let why = why(group);

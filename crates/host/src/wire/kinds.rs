@@ -76,6 +76,14 @@ crate::kinds! {
         "The journal is another server, not the nodes themselves, so there is no group to found or to join.",
         "Start the nodes with --journal raft, or only start them: nodes over another server find each other.",
         "the journal of this node is postgres, whose nodes need neither init nor join";
+    LAST_VOTER 409 "last-voter" "The node is the only voter" Retry::No,
+        "A cluster has at least one node that votes, and this is the last.",
+        "Have another node join with wellspring cluster join, and repeat the request once it votes.",
+        "a is the only voter; let another node join before" r#""field":"node""#;
+    NO_MAJORITY 409 "no-majority" "The nodes that stay would have no majority" Retry::No,
+        "Without the node, fewer than a majority of the voters could be reached, and nothing could be written. Nothing was changed.",
+        "Bring back the nodes that the answer names, or remove those first.",
+        "without c, 1 of 2 voters would be reachable; not reached: b" r#""field":"node""#;
     CONDITION_FAILED 409 "append-condition-failed" "The append condition failed" Retry::AfterReread,
         "An event in the log matches the condition: another writer has changed what the decision was based on. Nothing was appended.",
         "Read the matching events up to conflict.position, decide again, and append with the new after.",
@@ -252,6 +260,10 @@ crate::kinds! {
         "The node belongs to no cluster yet, or its cluster has no majority of voters that it could read its logs from. Nothing was done.",
         "Found a cluster with wellspring cluster init, add the node to one with wellspring cluster join, or start more of its nodes. wellspring cluster status says what is missing.",
         "this node waits for cluster init or join";
+    MEMBERS_CHANGING 503 "members-changing" "Another change of the members is under way" Retry::Seconds(1),
+        "A cluster changes its members one after the other. Nothing was done.",
+        "Wait as long as Retry-After says.",
+        "another change of the members is under way";
     NODE_UNREACHABLE 503 "node-unreachable" "The node cannot be reached" Retry::Seconds(1),
         "The node that was to lead or to take part does not answer this one, or no follower could take over. The leader has not changed.",
         "Check that node, and the network between the two. GET /v1/cluster shows which nodes answer.",

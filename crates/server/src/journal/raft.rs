@@ -1,7 +1,7 @@
 //! The nodes themselves as the engine: a Raft group over the streams of the host.
 
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use wellspring_host::cluster::group::{
     Founding, GroupError, GroupMember, GroupStage, MemberEntry, MemberState,
 };
 use wellspring_host::cluster::streams::{
-    AddressSource, Channel, HEADER_BYTES, StreamParty, StreamSink, Streams,
+    AddressSource, Admission, Channel, HEADER_BYTES, StreamParty, StreamSink, Streams,
 };
 use wellspring_host::cluster::{
     ClusterKey, Engine, EngineReach, EngineStatus, Group, GroupState, LogRows, NodeName, Peers,
@@ -23,7 +23,8 @@ use wellspring_host::random;
 use wellspring_host::setup::SetupError;
 use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
 use wellspring_journal_raft::{
-    CopySource, FoundError, LeadChoice, Links, MemberAddress, Message, RaftNode, RaftOptions,
+    CopySource, FoundError, LeadChoice, Links, MemberAddress, MembersError, Message, RaftNode,
+    RaftOptions, recover,
 };
 use wellspring_log::SystemClock;
 use wellspring_log::inspect::{Holding, holding};
@@ -35,6 +36,9 @@ use wellspring_log::storage::{
 /// The founding that the node has accepted, in the folder of the WAL: JSON in a line, and a check.
 const FOUNDING: &str = "founding";
 const LARGEST_FOUNDING: usize = 64 << 10;
+/// What an operator does with a node without which the group goes on.
+const REJOIN: &str = "stop this node, move its data folder away, start it on an empty one, and run \
+                      `wellspring cluster join` with its URL";
 /// An orderer is missed after between one and two of so many parts of a lead timeout.
 const PATIENCE_PARTS: u32 = 4;
 
@@ -126,19 +130,31 @@ fn failed(error: impl std::fmt::Display) -> GroupError {
     GroupError::Failed(error.to_string())
 }
 
+fn not_changed(error: MembersError) -> GroupError {
+    match error {
+        MembersError::UnderWay => GroupError::UnderWay,
+        error => failed(error),
+    }
+}
+
 /// The streams, as the group sees them.
 struct StreamLinks {
     streams: Arc<Streams>,
-    running: Arc<OnceLock<Weak<Running>>>,
+    /// The members of before.
+    known: Mutex<BTreeSet<u64>>,
 }
 
 impl Links for StreamLinks {
+    fn members_are(&self, members: &BTreeMap<u64, MemberAddress>) {
+        know(&self.streams, members);
+        let before = std::mem::replace(&mut *lock(&self.known), members.keys().copied().collect());
+        before
+            .iter()
+            .filter(|id| !members.contains_key(id))
+            .for_each(|id| self.streams.forget(*id));
+    }
+
     fn send(&self, to: u64, message: Message) {
-        if self.streams.address(to).is_none() {
-            // It became a member since this node started.
-            let Some(running) = self.running.get().and_then(Weak::upgrade) else { return };
-            know(&self.streams, &running.node.report().addresses);
-        }
         let channel = if message.is_bulk() { Channel::Bulk } else { Channel::Control };
         self.streams.send(to, channel, message.encode());
     }
@@ -176,15 +192,41 @@ impl CopySource for OtherCopies {
 }
 
 /// What arrives by streams, for the group.
-struct Arrivals(Weak<Running>);
+struct Arrivals(Arc<OnceLock<Weak<Running>>>);
+
+impl Arrivals {
+    fn running(&self) -> Option<Arc<Running>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
 
 impl StreamSink for Arrivals {
+    fn member_since(&self) -> u64 {
+        self.running().map_or(0, |running| running.node.member_since())
+    }
+
+    fn admit(&self, id: u64, since: u64) -> Admission {
+        match self.running().map(|running| running.node.admit(id, since)) {
+            Some(wellspring_journal_raft::Admission::Belongs) => Admission::Belongs,
+            Some(wellspring_journal_raft::Admission::Removed) => Admission::Removed,
+            Some(wellspring_journal_raft::Admission::Undecided) | None => Admission::Undecided,
+        }
+    }
+
+    fn excluded(&self, why: &str) {
+        let running = self.running();
+        if let Some(running) = running.filter(|running| running.node.report().stopped.is_none()) {
+            tracing::error!(why, "the cluster goes on without this node: {REJOIN}");
+            running.node.leave(&format!("{why}; {REJOIN}"));
+        }
+    }
+
     fn body_bytes(&self, header: &[u8; HEADER_BYTES]) -> Option<usize> {
         Message::body_bytes(header).ok()
     }
 
     fn arrived(&self, from: u64, header: &[u8; HEADER_BYTES], body: Bytes) -> bool {
-        match (Message::decode(header, body), self.0.upgrade()) {
+        match (Message::decode(header, body), self.running()) {
             (Ok(message), Some(running)) => {
                 running.node.arrived(from, message);
                 true
@@ -206,7 +248,7 @@ fn know(streams: &Streams, addresses: &BTreeMap<u64, MemberAddress>) {
 impl RaftEngine {
     /// Joins the group of the node in this folder; `None`: the folder belongs to no node.
     fn open(&self) -> Result<Option<Arc<Running>>, GroupError> {
-        let wal = Wal::open(Arc::clone(&self.storage) as _, WalOptions::default());
+        let wal = recover::open_wal(Arc::clone(&self.storage) as _, WalOptions::default());
         let Some(wal) = wal.map_err(failed)? else { return Ok(None) };
         let identity = wal.identity().clone();
         let name = self.identity.name.as_str();
@@ -217,7 +259,15 @@ impl RaftEngine {
         let is_new = wal.reader().last().index == 0;
         let start = u64::from_le_bytes(random::bytes().map_err(failed)?);
         let known = Arc::new(OnceLock::new());
-        let links = StreamLinks { streams: Arc::clone(&self.streams), running: Arc::clone(&known) };
+        let party = StreamParty {
+            cluster: identity.cluster,
+            generation: identity.generation,
+            id: identity.node_id,
+            name: self.identity.name.clone(),
+            url: self.identity.url.clone(),
+        };
+        self.streams.begin(party, Arc::new(Arrivals(Arc::clone(&known))));
+        let links = StreamLinks { streams: Arc::clone(&self.streams), known: Mutex::default() };
         let clock = Arc::new(SystemClock);
         let copies = Arc::new(OtherCopies {
             reader: Arc::clone(&self.copies),
@@ -230,20 +280,13 @@ impl RaftEngine {
         let node = RaftNode::start(wal, Arc::new(links), options).map_err(failed)?;
         let running = Arc::new(Running { node, identity });
         let _ = known.set(Arc::downgrade(&running));
-        let party = StreamParty {
-            cluster: running.identity.cluster,
-            generation: running.identity.generation,
-            id: running.identity.node_id,
-            name: self.identity.name.clone(),
-            url: self.identity.url.clone(),
-        };
-        self.streams.begin(party, Arc::new(Arrivals(Arc::downgrade(&running))));
         let accepted = lock(&self.accepted).clone();
-        if let Some(founding) = accepted {
+        // Later, the members are those of the newest entry about them.
+        if let Some(founding) = accepted.filter(|_| is_new) {
             let addresses: BTreeMap<u64, MemberAddress> =
                 founding.members.iter().map(address).collect();
             know(&self.streams, &addresses);
-            if is_new && founding.entry == MemberEntry::Founds {
+            if founding.entry == MemberEntry::Founds {
                 match running.node.found_at(addresses) {
                     // The others were faster.
                     Ok(()) | Err(FoundError::Founded) => {}
@@ -251,7 +294,6 @@ impl RaftEngine {
                 }
             }
         }
-        know(&self.streams, &running.node.report().addresses);
         Ok(Some(running))
     }
 
@@ -285,6 +327,7 @@ impl Engine for RaftEngine {
         let state = self.state();
         let (reachable, voters) = state.voters();
         let lost = match (state.stage, &state.orderer) {
+            _ if state.stopped.is_some() => state.stopped.clone(),
             (GroupStage::Member, _) if 2 * reachable <= voters => {
                 Some(format!("{reachable} of {voters} voters reachable"))
             }
@@ -354,17 +397,24 @@ impl Group for RaftEngine {
             term: report.term,
             last_index: report.last.index,
             applied_index: report.applied,
+            member_since: running.map_or(0, |running| running.node.member_since()),
             dropped_index: report.purged,
             kept_bytes: report.kept_bytes,
             lacks_copies: report.lacks_copies,
             frames: report.frames,
             refused_streams: self.streams.refused(),
+            stopped: report.stopped,
             members,
         }
     }
 
     fn founding(&self) -> Option<Founding> {
-        lock(&self.accepted).clone()
+        let mut founding = lock(&self.accepted).clone();
+        if let (Some(founding), Some(running)) = (&mut founding, self.running.get()) {
+            // The majority may have been lost since.
+            founding.generation = running.identity.generation;
+        }
+        founding
     }
 
     fn accept(&self, founding: &Founding) -> Result<(), GroupError> {
@@ -380,11 +430,20 @@ impl Group for RaftEngine {
         if !founding.members.iter().any(|member| member.node == own) {
             return Err(failed(format!("the founding does not name the node {own}")));
         }
-        let line = founding.to_line()?;
-        let text = with_check(format!("{line}\n"));
-        replace_file(&*self.storage, FOUNDING, text.as_bytes()).map_err(failed)?;
-        *accepted = Some(founding.clone());
-        for member in &founding.members {
+        let mut members = BTreeMap::new();
+        if let Some(running) = self.running.get() {
+            if running.identity.generation != founding.generation {
+                return Err(GroupError::Belongs { cluster: running.identity.cluster.to_string() });
+            }
+            // It only tells where the others are by now, of which some may have been removed.
+            members = running.node.report().addresses;
+        } else {
+            let text = with_check(format!("{}\n", founding.to_line()?));
+            replace_file(&*self.storage, FOUNDING, text.as_bytes()).map_err(failed)?;
+            *accepted = Some(founding.clone());
+        }
+        let is_member = |id| members.is_empty() || members.contains_key(&id);
+        for member in founding.members.iter().filter(|member| is_member(member.id)) {
             if let Ok(name) = NodeName::parse(&member.node) {
                 self.streams.know(member.id, &name, &member.url, AddressSource::Node);
             }
@@ -419,7 +478,7 @@ impl Group for RaftEngine {
 
     fn add(&self, member: &GroupMember) -> Result<(), GroupError> {
         let (id, at) = address(member);
-        self.node()?.add_learner_at(id, at).wait().map_err(failed)
+        self.node()?.add_learner_at(id, at).wait().map_err(not_changed)
     }
 
     fn promote(&self, id: u64) -> Result<(), GroupError> {
@@ -427,7 +486,18 @@ impl Group for RaftEngine {
         let mut voters = node.report().voters;
         voters.insert(id);
         let voters: Vec<u64> = voters.into_iter().collect();
-        node.change_voters(&voters).wait().map_err(failed)
+        node.change_voters(&voters).wait().map_err(not_changed)
+    }
+
+    fn remove(&self, id: u64) -> Result<(), GroupError> {
+        let node = self.node()?;
+        let mut voters = node.report().voters;
+        let change = if voters.remove(&id) {
+            node.change_voters(&voters.into_iter().collect::<Vec<_>>())
+        } else {
+            node.remove_learner(id)
+        };
+        change.wait().map_err(not_changed)
     }
 
     fn take_over(&self) -> Result<(), GroupError> {

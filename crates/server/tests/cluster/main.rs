@@ -12,6 +12,7 @@ mod cluster_leads;
 mod cluster_outages;
 mod cluster_placement;
 mod cluster_raft;
+mod cluster_removal;
 mod cluster_repeats;
 mod cluster_slow;
 mod cluster_trust;

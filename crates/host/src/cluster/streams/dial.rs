@@ -21,10 +21,10 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 const SILENT_MS: u32 = 5_000;
 
 /// Keeps a stream to a node.
-pub(super) async fn keep_dialing(shared: Arc<Shared>, peer: Arc<Peer>, channel: Channel) {
+pub(super) async fn keep_dialing(shared: &Shared, peer: &Peer, channel: Channel) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match connect(&shared, &peer, channel).await {
+        match connect(shared, peer, channel).await {
             Ok((party, stream)) => {
                 pause = FIRST_PAUSE;
                 shared.succeeded(Direction::Out, peer.name.as_str());
@@ -49,7 +49,7 @@ async fn connect(
     peer: &Peer,
     channel: Channel,
 ) -> Result<(StreamParty, ReadAhead<Box<dyn ByteStream>>), StreamFault> {
-    let Some((own, _)) = shared.own.get() else { return Err(StreamFault::NoGroup) };
+    let Some((own, sink)) = shared.own.get() else { return Err(StreamFault::NoGroup) };
     let url = lock(&peer.url).clone();
     let endpoint = Endpoint::parse(&url).map_err(io::Error::other)?;
     let terms = shared.trust.terms(&endpoint).map_err(io::Error::other)?;
@@ -63,7 +63,8 @@ async fn connect(
                 Box::new(connector.connect(terms.name.clone(), socket).await?)
             }
         };
-        hello::dial(shared.key.nodes(), own, (peer.id, channel), stream).await
+        let to = (peer.id, channel, sink.member_since());
+        hello::dial(shared.key.nodes(), own, to, stream).await
     };
     let late = |_| StreamFault::Io(io::ErrorKind::TimedOut.into());
     timeout(PROOF_PATIENCE, proving).await.map_err(late)?

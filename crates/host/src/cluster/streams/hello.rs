@@ -1,17 +1,21 @@
 //! How two nodes prove to each other, at the beginning of a stream, that they belong together.
 //!
 //! ```text
-//! dialer:   "WS\x01RAFT" | version u8 | channel u8 | id that it means u64 | hello
-//! acceptor: version u8 | status u8 (0; 1: it is in no group, and nothing follows) | hello | mac
+//! dialer:   "WS\x01RAFT" | version u8 | channel u8 | id that it means u64
+//!           | entry that made it a member u64 | hello
+//! acceptor: version u8 | status u8 | hello | mac
 //! dialer:   mac
 //! hello:    length u16 | nonce 16 | cluster 16 | generation u64 | id u64
 //!           | name u8 length, bytes | URL u16 length, bytes
 //! ```
 //!
+//! Status 0: welcome. 1: the acceptor is in no group, or does not know yet whether the dialer is in
+//! it; nothing follows. 2: the dialer was removed from the group, which the role below says, too.
+//!
 //! Each mac is HMAC-SHA-256 under the use `Nodes` of the cluster key, over the role and all that
 //! both have said. Both nonces are fresh, so nothing can be replayed, and no clock is asked.
 
-use super::{Channel, StreamParty};
+use super::{Admission, Channel, StreamParty};
 use crate::cluster::NodeName;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use ring::hmac;
@@ -23,9 +27,10 @@ use wellspring_log::shared::entry::ClusterId;
 /// The first bytes of a stream. No method of HTTP has a 1 in its name.
 pub(crate) const MAGIC: &[u8] = b"WS\x01RAFT";
 const VERSION: u8 = 1;
-const PREFIX_BYTES: usize = MAGIC.len() + 10;
+const PREFIX_BYTES: usize = MAGIC.len() + 18;
 const IN_A_GROUP: u8 = 0;
 const IN_NO_GROUP: u8 = 1;
+const REMOVED: u8 = 2;
 const MAC_BYTES: usize = 32;
 /// Longest URL of a node, in bytes.
 const MAX_URL_BYTES: usize = 2_048;
@@ -58,12 +63,26 @@ pub enum StreamFault {
     Id,
     /// It has the id of this node.
     SameId,
+    /// One of the two was removed from the group.
+    Removed {
+        /// This node.
+        own: bool,
+    },
 }
 
 impl StreamFault {
     /// Whether a node refused the other, rather than did not reach it.
     pub(super) fn is_refusal(&self) -> bool {
         !matches!(self, StreamFault::Io(_) | StreamFault::NoGroup)
+    }
+
+    /// Whether the group goes on without this node.
+    pub(super) fn excludes_this_node(&self) -> bool {
+        match self {
+            StreamFault::Removed { own } => *own,
+            StreamFault::Generation { theirs, own } => theirs > own,
+            _ => false,
+        }
     }
 }
 
@@ -87,6 +106,10 @@ impl fmt::Display for StreamFault {
             StreamFault::Generation { theirs, own } => {
                 write!(f, "it is of generation {theirs} of the cluster, and this node of {own}")
             }
+            StreamFault::Removed { own: true } => {
+                f.write_str("it says that this node was removed from the cluster")
+            }
+            StreamFault::Removed { own: false } => f.write_str("it was removed from the cluster"),
             StreamFault::Id => {
                 f.write_str("it has another id than the member of the group: its data was replaced")
             }
@@ -160,6 +183,10 @@ pub(super) fn decode(mut bytes: Bytes) -> Option<StreamParty> {
     (is_url && bytes.is_empty()).then_some(StreamParty { cluster, generation, id, name, url })
 }
 
+const ACCEPTOR: &str = "acceptor";
+/// An acceptor whose group has removed the dialer.
+const REMOVER: &str = "acceptor that has removed the dialer";
+
 /// What one side proves, if these are the bytes of both.
 fn proof(role: &str, dialer: &[u8], acceptor: &[u8]) -> Vec<u8> {
     // No request's signature is over such a text: its method would have a space in it.
@@ -186,7 +213,7 @@ fn judge(own: &StreamParty, other: &StreamParty) -> Result<(), StreamFault> {
 pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     key: &hmac::Key,
     own: &StreamParty,
-    (to, channel): (u64, Channel),
+    (to, channel, since): (u64, Channel, u64),
     stream: S,
 ) -> Result<(StreamParty, ReadAhead<S>), StreamFault> {
     let hello = encode(own)?;
@@ -194,25 +221,29 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     said.put_u8(VERSION);
     said.put_u8(channel as u8);
     said.put_u64(to);
+    said.put_u64(since);
     said.put_u16(hello.len() as u16);
     said.put_slice(&hello);
     let mut stream = ReadAhead { stream, read: BytesMut::new() };
     stream.stream.write_all(&said).await?;
     let status = stream.take(2).await?;
-    match (status[0], status[1]) {
-        (VERSION, IN_A_GROUP) => {}
+    let role = match (status[0], status[1]) {
+        (VERSION, IN_A_GROUP) => ACCEPTOR,
+        (VERSION, REMOVED) => REMOVER,
         (VERSION, _) => return Err(StreamFault::NoGroup),
         (other, _) => return Err(StreamFault::Version(other)),
-    }
+    };
     let theirs = stream.hello().await?;
     let mac = stream.take(MAC_BYTES).await?;
     // The other side names what it refuses, too.
     let own_mac = hmac::sign(key, &proof("dialer", &said, &theirs.bytes));
     stream.stream.write_all(own_mac.as_ref()).await?;
     stream.stream.flush().await?;
-    hmac::verify(key, &proof("acceptor", &said, &theirs.bytes), &mac)
-        .map_err(|_| StreamFault::Key)?;
+    hmac::verify(key, &proof(role, &said, &theirs.bytes), &mac).map_err(|_| StreamFault::Key)?;
     judge(own, &theirs.party)?;
+    if role == REMOVER {
+        return Err(StreamFault::Removed { own: true });
+    }
     if theirs.party.id != to {
         return Err(StreamFault::Id);
     }
@@ -232,16 +263,19 @@ impl From<StreamFault> for Acceptance {
     }
 }
 
-/// Proves this node to one that dials, which proves itself; `own` is `None` in no group.
+/// Proves this node to one that dials, which proves itself; `own` is `None` in no group. `admit`:
+/// whether the node with an id belongs to it, which is a member since an entry.
 pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     key: &hmac::Key,
     own: Option<&StreamParty>,
+    admit: impl Fn(u64, u64) -> Admission,
     stream: &mut ReadAhead<S>,
 ) -> Acceptance {
     let read = async {
         let prefix = stream.take(PREFIX_BYTES).await?;
         let mut rest = prefix.slice(MAGIC.len()..);
         let (version, channel, meant) = (rest.get_u8(), rest.get_u8(), rest.get_u64());
+        let since = rest.get_u64();
         if version != VERSION {
             stream.stream.write_all(&[VERSION, IN_NO_GROUP]).await?;
             return Err(StreamFault::Version(version));
@@ -250,28 +284,36 @@ pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         let hello = stream.hello().await?;
         let length = (hello.bytes.len() as u16).to_be_bytes();
         let said = [&prefix[..], &length, &hello.bytes].concat();
-        Ok((said, hello.party, channel, meant))
+        Ok((said, hello.party, channel, (meant, since)))
     };
-    let (said, party, channel, meant) = match read.await {
+    let (said, party, channel, (meant, since)) = match read.await {
         Ok(read) => read,
         Err(fault) => return fault.into(),
     };
     let proven = async {
-        let Some(own) = own else {
+        let is_same = |own: &&StreamParty| judge(own, &party).is_ok();
+        let admission = own.filter(is_same).map_or(Admission::Belongs, |_| admit(party.id, since));
+        let Some(own) = own.filter(|_| admission != Admission::Undecided) else {
             stream.stream.write_all(&[VERSION, IN_NO_GROUP]).await?;
             stream.stream.flush().await?;
             return Err(StreamFault::NoGroup);
         };
+        let is_removed = admission == Admission::Removed;
+        let (status, role) = if is_removed { (REMOVED, REMOVER) } else { (IN_A_GROUP, ACCEPTOR) };
         let hello = encode(own)?;
-        let mac = hmac::sign(key, &proof("acceptor", &said, &hello));
+        let mac = hmac::sign(key, &proof(role, &said, &hello));
         let length = (hello.len() as u16).to_be_bytes();
-        let answer = [&[VERSION, IN_A_GROUP][..], &length, &hello, mac.as_ref()].concat();
+        let answer = [&[VERSION, status][..], &length, &hello, mac.as_ref()].concat();
         stream.stream.write_all(&answer).await?;
         stream.stream.flush().await?;
         let mac = stream.take(MAC_BYTES).await?;
         hmac::verify(key, &proof("dialer", &said, &hello), &mac).map_err(|_| StreamFault::Key)?;
         judge(own, &party)?;
-        if meant == own.id { Ok(channel) } else { Err(StreamFault::Id) }
+        match meant == own.id {
+            _ if is_removed => Err(StreamFault::Removed { own: false }),
+            true => Ok(channel),
+            false => Err(StreamFault::Id),
+        }
     };
     let outcome = proven.await;
     Acceptance { party: Some(party), outcome }
@@ -288,14 +330,24 @@ mod tests {
         StreamParty { cluster: ClusterId([7; 16]), generation: 1, id, name, url }
     }
 
+    /// The group has removed the node 5, and does not know of 6.
+    fn admit(id: u64, since: u64) -> Admission {
+        assert_eq!(id, since);
+        match id {
+            5 => Admission::Removed,
+            6 => Admission::Undecided,
+            _ => Admission::Belongs,
+        }
+    }
+
     type Outcome = (Result<StreamParty, String>, Result<StreamParty, String>);
 
     async fn meet(keys: (u8, u8), one: StreamParty, to: u64, other: StreamParty) -> Outcome {
         let (left, right) = tokio::io::duplex(4_096);
         let (left_key, right_key) = (ClusterKey::known(keys.0), ClusterKey::known(keys.1));
-        let dialing = dial(left_key.nodes(), &one, (to, Channel::Bulk), left);
+        let dialing = dial(left_key.nodes(), &one, (to, Channel::Bulk, one.id), left);
         let mut stream = ReadAhead { stream: right, read: BytesMut::new() };
-        let accepting = accept(right_key.nodes(), Some(&other), &mut stream);
+        let accepting = accept(right_key.nodes(), Some(&other), admit, &mut stream);
         let (dialed, accepted) = tokio::join!(dialing, accepting);
         let accepted = match accepted.outcome {
             Ok(channel) => {
@@ -332,6 +384,19 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_node_that_was_removed_is_told_so() {
+        let (dialed, accepted) = meet((7, 7), party(5), 2, party(2)).await;
+        assert_eq!(accepted.unwrap_err(), "it was removed from the cluster");
+        assert_eq!(dialed.unwrap_err(), "it says that this node was removed from the cluster");
+        let (dialed, accepted) = meet((7, 8), party(5), 2, party(2)).await;
+        assert!([dialed, accepted].iter().all(|m| m.as_ref().unwrap_err().contains("key")));
+        let (dialed, _) = meet((7, 7), party(6), 2, party(2)).await;
+        assert_eq!(dialed.unwrap_err(), StreamFault::NoGroup.to_string());
+        let newer = StreamFault::Generation { theirs: 2, own: 1 };
+        assert!(newer.excludes_this_node() && newer.is_refusal());
+    }
+
     proptest::proptest! {
         #[test]
         fn any_bytes_are_a_hello_or_refused(bytes in proptest::collection::vec(0..9_u8, 0..200)) {
@@ -353,7 +418,7 @@ mod tests {
         // The same bytes to another acceptor, whose nonce differs.
         let (left, right) = tokio::io::duplex(4_096);
         let (one, other) = (party(1), party(2));
-        let dialing = dial(key.nodes(), &one, (2, Channel::Control), left);
+        let dialing = dial(key.nodes(), &one, (2, Channel::Control, 1), left);
         let mut recorded = ReadAhead { stream: right, read: BytesMut::new() };
         let recording = async {
             let prefix = recorded.take(PREFIX_BYTES).await.unwrap();
@@ -372,7 +437,7 @@ mod tests {
         let (mut left, right) = tokio::io::duplex(4_096);
         left.write_all(&replayed).await.unwrap();
         let mut stream = ReadAhead { stream: right, read: BytesMut::new() };
-        let accepted = accept(key.nodes(), Some(&other), &mut stream).await;
+        let accepted = accept(key.nodes(), Some(&other), admit, &mut stream).await;
         assert!(matches!(accepted.outcome, Err(StreamFault::Key)));
     }
 }

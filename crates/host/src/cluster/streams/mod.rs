@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use wellspring_client::trust::Trust;
 use wellspring_log::shared::entry::ClusterId;
@@ -80,8 +80,29 @@ pub struct StreamParty {
     pub url: String,
 }
 
+/// Whether a node that dials belongs to the group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// As far as this node knows.
+    Belongs,
+    /// This node does not know yet whether it was removed.
+    Undecided,
+    /// It was removed.
+    Removed,
+}
+
 /// The engine, to which messages go.
 pub trait StreamSink: Send + Sync {
+    /// The newest entry of the group that makes this node a member, 0 if it has none.
+    fn member_since(&self) -> u64;
+
+    /// Whether the node with this id belongs to the group; `since`: its
+    /// [`member_since`](Self::member_since).
+    fn admit(&self, id: u64, since: u64) -> Admission;
+
+    /// Another node has proven that the group goes on without this one.
+    fn excluded(&self, why: &str);
+
     /// Length of the body that belongs to a header; `None` if this is none.
     fn body_bytes(&self, header: &[u8; HEADER_BYTES]) -> Option<usize>;
 
@@ -106,6 +127,19 @@ struct Peer {
     /// Its address has changed.
     moved: [Notify; 2],
     queues: [StreamQueue; 2],
+    /// It was removed from the group: its streams end.
+    gone: watch::Sender<bool>,
+}
+
+impl Peer {
+    /// Until it is removed from the group.
+    async fn until_gone<T>(&self, doing: impl Future<Output = T>) -> Option<T> {
+        let mut gone = self.gone.subscribe();
+        tokio::select! {
+            done = doing => Some(done),
+            _ = gone.wait_for(|gone| *gone) => None,
+        }
+    }
 }
 
 /// Which of two nodes dials.
@@ -174,6 +208,14 @@ impl Streams {
         let _ = know(&self.shared, &self.runtime, (id, name, url), source);
     }
 
+    /// A node was removed from the group: its streams end, and it is not dialed any more.
+    pub fn forget(&self, id: u64) {
+        if let Some(peer) = lock(&self.shared.peers).remove(&id) {
+            peer.gone.send_replace(true);
+            lock(&self.shared.faults).retain(|(_, node), _| node != peer.name.as_str());
+        }
+    }
+
     /// Sends a message to a node, or drops it. Never blocks.
     pub fn send(&self, to: u64, channel: Channel, message: Bytes) {
         if let Some(peer) = lock(&self.shared.peers).get(&to) {
@@ -235,10 +277,14 @@ fn know(
         url: Mutex::new(url.to_owned()),
         moved: Default::default(),
         queues: QUEUED_BYTES.map(StreamQueue::new),
+        gone: watch::Sender::new(false),
     });
     peers.insert(id, Arc::clone(&peer));
     for channel in Channel::ALL {
-        runtime.spawn(dial::keep_dialing(Arc::clone(shared), Arc::clone(&peer), channel));
+        let (shared, peer) = (Arc::clone(shared), Arc::clone(&peer));
+        runtime.spawn(async move {
+            peer.until_gone(dial::keep_dialing(&shared, &peer, channel)).await;
+        });
     }
     Some(peer)
 }
@@ -250,6 +296,9 @@ impl Shared {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         let why = fault.to_string();
+        if let Some((_, sink)) = self.own.get().filter(|_| fault.excludes_this_node()) {
+            sink.excluded(&format!("{node}: {why}"));
+        }
         {
             let mut faults = lock(&self.faults);
             faults.retain(|_, (_, at)| at.elapsed() < REMEMBERED);
@@ -291,7 +340,10 @@ impl Protocol for StreamProtocol {
             let ProtocolConnection { stream, read, client } = connection;
             let mut stream = ReadAhead { stream, read: BytesMut::from(read) };
             let own = shared.own.get();
-            let accepting = hello::accept(shared.key.nodes(), own.map(|(own, _)| own), &mut stream);
+            let admit =
+                |id, since| own.map_or(Admission::Belongs, |(_, sink)| sink.admit(id, since));
+            let (key, party) = (shared.key.nodes(), own.map(|(own, _)| own));
+            let accepting = hello::accept(key, party, admit, &mut stream);
             let accepted = tokio::time::timeout(PROOF_PATIENCE, accepting).await;
             let Ok(accepted) = accepted else { return };
             let at = || client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
@@ -310,8 +362,8 @@ impl Protocol for StreamProtocol {
             let peer = know(&shared, &runtime, address, AddressSource::Node);
             let Some(peer) = peer else { return };
             let queue = &peer.queues[channel as usize];
-            let ended = exchange(stream, &party, queue, Dialer::Other, &**sink).await;
-            if let Err(fault) = ended {
+            let lasting = exchange(stream, &party, queue, Dialer::Other, &**sink);
+            if let Some(Err(fault)) = peer.until_gone(lasting).await {
                 tracing::debug!(node = %party.name, %fault, "a stream from a node has ended");
                 if fault.is_refusal() {
                     shared.failed(Direction::In, party.name.as_str(), &fault);

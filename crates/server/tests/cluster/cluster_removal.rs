@@ -1,0 +1,143 @@
+//! Nodes that order their logs themselves: a member is removed, and a lost one replaced.
+
+use crate::following::flags_of;
+use crate::nodes::{NAMES, Nodes, RAFT, append_somewhere, event, position_of, until};
+use crate::program::run;
+use crate::server::Server;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// The voters of the group as a node sees them.
+fn voters(nodes: &Nodes, node: usize) -> Vec<String> {
+    let told = nodes.client(node).get("/v1/cluster").unwrap().expect(200);
+    let members = told["engine"]["group"]["members"].as_array().unwrap().clone();
+    let voters = members.iter().filter(|member| member["votes"] == true);
+    voters.map(|member| member["node"].as_str().unwrap().to_owned()).collect()
+}
+
+fn remove(nodes: &Nodes, asked: usize, node: usize) -> crate::program::ProgramOutput {
+    run(&["cluster", "remove", NAMES[node], "--url", &nodes.node(asked).url()])
+}
+
+#[test]
+fn a_removed_node_learns_it_and_those_that_stay_go_on() {
+    let mut nodes = Nodes::start(RAFT.to_owned(), &[]);
+    position_of(&nodes.client(0).post("/v1/append", &event(1)).unwrap());
+    let orderer = nodes.leader();
+    let [one, other] = nodes.followers()[..] else { panic!("two follow") };
+    assert_eq!(nodes.events(other, 1).len(), 1);
+    let url = nodes.node(orderer).url();
+    run(&["cluster", "remove", "nobody", "--url", &url]).failed(64, "nobody");
+    // Without it, the other one would not be a majority.
+    nodes.kill(one);
+    until("it is not reached", || {
+        let status = run(&["cluster", "status", "--url", &url]);
+        status.out.contains("2 of 3 voters reachable")
+    });
+    let missed = format!("not reached: {}", NAMES[one]);
+    remove(&nodes, orderer, other).failed(1, &missed);
+    nodes.start_again(one);
+    until("it is reached", || {
+        let status = run(&["cluster", "status", "--url", &url]);
+        status.out.contains("3 of 3 voters reachable")
+    });
+    // Any node passes it on.
+    remove(&nodes, one, other).done();
+    for node in [orderer, one] {
+        until("the others are two", || voters(&nodes, node).len() == 2);
+    }
+    until("it knows", || {
+        let ready = nodes.client(other).get("/health/ready").unwrap();
+        ready.status == 503 && {
+            let told = ready.problem(503);
+            told["detail"].as_str().unwrap().contains("removed from the cluster")
+        }
+    });
+    let told = nodes.client(other).get("/v1/cluster").unwrap().expect(200);
+    let stopped = told["engine"]["group"]["stopped"].as_str().unwrap();
+    assert!(
+        stopped.contains("this node was removed") && stopped.contains("cluster join"),
+        "{told}"
+    );
+    let local = nodes.client(other).get("/v1/events?consistency=local").unwrap().expect(200);
+    assert_eq!(local["head"], 1);
+    nodes.client(other).post("/v1/append", &event(2)).unwrap().problem(503);
+    position_of(&nodes.client(one).post("/v1/append", &event(2)).unwrap());
+    until("the others name it", || {
+        let told = nodes.client(orderer).get("/v1/cluster").unwrap().expect(200);
+        let trouble = told["engine"]["trouble"].as_str().unwrap_or_default().to_owned();
+        let is_listed = told["nodes"].as_array().unwrap().iter().any(|n| n["node"] == NAMES[other]);
+        trouble.contains(&format!("{}: it was removed", NAMES[other])) && !is_listed
+    });
+    remove(&nodes, orderer, other).done();
+    // Not under the id under which it has acknowledged what the others no longer count on.
+    let its = nodes.node(other).url();
+    run(&["cluster", "join", &its, "--url", &url]).failed(1, "was removed from the cluster");
+    nodes.kill(other);
+    let again = nodes.waiting(other, None);
+    again.logged(&["removed from the cluster"]);
+    drop(again);
+    // The node that orders has the other one do so before.
+    remove(&nodes, orderer, orderer).done();
+    until("one is left", || voters(&nodes, one) == [NAMES[one]]);
+    remove(&nodes, one, one).failed(1, "only voter");
+    let head = append_somewhere(&[nodes.address(one)], 0, "last", &event(3));
+    assert_eq!(head, 3);
+}
+
+#[test]
+fn a_node_whose_disk_is_lost_is_replaced_under_its_name() {
+    let mut nodes = Nodes::start(RAFT.to_owned(), &["--raft-keep-bytes", "1"]);
+    let lost = nodes.followers()[0];
+    let left: Vec<usize> = (0..3).filter(|node| *node != lost).collect();
+    let addresses: Vec<_> = left.iter().map(|node| nodes.address(*node)).collect();
+    let is_over = AtomicBool::new(false);
+    let last = thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut last = 0;
+            for n in 0.. {
+                last = append_somewhere(&addresses, n, &format!("k{n}"), &event(n as u64));
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            last
+        });
+        let url = nodes.node(left[0]).url();
+        let twin = nodes.dir().join("twin");
+        let own = flags_of(NAMES[lost], RAFT, &nodes.key);
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let alive = Server::start_waiting(None, &twin, &own);
+        let join = |server: &Server, flags: &[&str]| {
+            run(&[&["cluster", "join", &server.url(), "--url", &url], flags].concat())
+        };
+        join(&alive, &[]).failed(1, "--replace");
+        join(&alive, &["--replace"]).failed(1, "is not lost");
+        drop(alive);
+        nodes.kill(lost);
+        // Rot is refused with what to do.
+        let state = nodes.data(lost).join("raft/state");
+        let mut bytes = std::fs::read(&state).unwrap();
+        bytes[100] ^= 1;
+        std::fs::write(&state, bytes).unwrap();
+        let data = nodes.data(lost);
+        let serve = ["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        let advertise = ["--advertise", "http://127.0.0.1:9"];
+        run(&[&serve[..], &advertise, &own].concat()).failed(1, "cluster join URL --replace");
+        std::fs::remove_dir_all(&data).unwrap();
+        let server = nodes.waiting(lost, Some(nodes.address(lost)));
+        let joined = join(&server, &["--replace"]).done();
+        assert!(joined.contains(&format!("{} is a voter", NAMES[lost])), "{joined}");
+        nodes.put(lost, server.ready());
+        is_over.store(true, Ordering::Relaxed);
+        load.join().unwrap()
+    });
+    let all = nodes.events(left[0], last);
+    assert_eq!(all.len() as u64, last);
+    assert!((0..3).all(|node| nodes.events(node, last) == all));
+    assert_eq!(voters(&nodes, left[0]).len(), 3);
+    // It counts: another one may fail now.
+    nodes.kill(left[1]);
+    let up = [nodes.address(left[0]), nodes.address(lost)];
+    append_somewhere(&up, 0, "after", &event("after"));
+}
