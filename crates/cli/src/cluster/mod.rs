@@ -5,6 +5,8 @@ mod demo;
 pub(crate) mod document;
 mod forget;
 mod init;
+#[cfg(feature = "raft")]
+mod recover;
 pub(crate) mod status;
 mod transfer;
 
@@ -27,6 +29,7 @@ Examples:
   wellspring cluster join http://d:4000 --url http://a:4000
   wellspring cluster join http://d:4000 --replace --url http://a:4000    its disk was lost
   wellspring cluster remove node-c --url http://a:4000
+  wellspring cluster recover --data ./data --inspect    the majority is lost for good
   wellspring cluster status --url http://node-a:4000  any node answers for all
   wellspring cluster transfer --to node-b             the log system, and so placement
   wellspring cluster transfer --log orders --to node-b    pin a log to a node
@@ -88,6 +91,11 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
     },
+    /// Have a node go on alone after the others were lost for good; offline
+    ///
+    /// May lose acknowledged events: what only lost nodes had.
+    #[cfg(feature = "raft")]
+    Recover(recover::RecoverArgs),
     /// Generate the key that all nodes share, in a new file
     Key {
         /// File to create, for --cluster-key; readable by its owner only
@@ -114,6 +122,8 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
         }
         ClusterCommand::Forget { server, node } => forget::run(&mut server.client()?, node),
         ClusterCommand::Remove { server, node } => forget::remove(&mut server.client()?, node),
+        #[cfg(feature = "raft")]
+        ClusterCommand::Recover(args) => recover::run(args),
         ClusterCommand::Key { file } => key(file),
         ClusterCommand::Demo(args) => demo::run(args),
     }

@@ -4,6 +4,7 @@ use crate::following::flags_of;
 use crate::nodes::{NAMES, Nodes, RAFT, append_somewhere, event, position_of, until};
 use crate::program::run;
 use crate::server::Server;
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -140,4 +141,74 @@ fn a_node_whose_disk_is_lost_is_replaced_under_its_name() {
     nodes.kill(left[1]);
     let up = [nodes.address(left[0]), nodes.address(lost)];
     append_somewhere(&up, 0, "after", &event("after"));
+}
+
+#[test]
+fn after_the_loss_of_a_majority_one_node_goes_on_and_old_cursors_are_refused() {
+    let mut nodes = Nodes::start(RAFT.to_owned(), &[]);
+    let addresses = [0, 1, 2].map(|node| nodes.address(node));
+    for n in 0..30 {
+        append_somewhere(&addresses, n, &format!("k{n}"), &event(n as u64));
+    }
+    let before = nodes.events(0, 30);
+    let history = |nodes: &Nodes, node: usize, log: &str| {
+        let answer = nodes.client(node).get(&format!("/v1/logs/{log}/head")).unwrap();
+        answer.header("wellspring-history").unwrap().to_owned()
+    };
+    let old = history(&nodes, 0, "main");
+    assert_eq!(history(&nodes, 2, "main"), old);
+    let data = nodes.data(0).to_str().unwrap().to_owned();
+    let recover = |flags: &[&str]| run(&[&["cluster", "recover", "--data", &data], flags].concat());
+    recover(&["--inspect"]).failed(69, "in use");
+    (0..3).for_each(|node| nodes.kill(node));
+    recover(&[]).failed(64, "--i-may-lose-acknowledged-events");
+    let told = recover(&["--inspect"]).done();
+    assert!(told.contains("generation 1") && told.contains("the voters: a, b, c"), "{told}");
+    let told: Value = serde_json::from_str(&recover(&["--inspect", "--json"]).done()).unwrap();
+    let main = told["logs"].as_array().unwrap().iter().find(|log| log["log"] == "main");
+    assert_eq!(main.unwrap()["head"], 30, "{told}");
+    // Two disks are lost; one of them turns up again later.
+    let found_again = nodes.dir().join("found-again");
+    std::fs::rename(nodes.data(1), &found_again).unwrap();
+    std::fs::remove_dir_all(nodes.data(2)).unwrap();
+    for again in ["", "repeated"] {
+        let told = recover(&["--i-may-lose-acknowledged-events"]).done();
+        assert!(told.contains("a is the only node of generation "), "{again}: {told}");
+    }
+    nodes.start_again(0);
+    let confirmed = "/v1/events?consistency=linearizable&wait_ms=30000&limit=1000";
+    assert_eq!(nodes.client(0).get(confirmed).unwrap().expect(200)["events"], json!(before));
+    let new = history(&nodes, 0, "main");
+    assert_ne!(new, old);
+    // Whoever comes from the old history is told so.
+    let headers = [("Wellspring-History", old.as_str())];
+    for path in ["/v1/events?after=12", "/v1/head"] {
+        let told = nodes.client(0).call("GET", path, &headers, b"").unwrap().problem(409);
+        assert_eq!(told["type"], "/problems/another-history");
+    }
+    let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", &format!("31@{old}"))];
+    let told = nodes.client(0).call("GET", "/v1/events", &headers, b"").unwrap();
+    assert_eq!(told.problem(409)["type"], "/problems/another-history");
+    let own = flags_of("b", RAFT, &nodes.key);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let stale = Server::start_waiting(Some(addresses[1]), &found_again, &own);
+    stale.logged(&["is of generation ", "move its data folder away"]);
+    drop(stale);
+    let url = nodes.node(0).url();
+    for node in [1, 2] {
+        let server = nodes.waiting(node, None);
+        let joined = run(&["cluster", "join", &server.url(), "--url", &url]).done();
+        assert!(joined.contains("is a voter"), "{joined}");
+        nodes.put(node, server.ready());
+    }
+    let appended = position_of(&nodes.client(2).post("/v1/append", &event("after")).unwrap());
+    let all = nodes.events(0, appended);
+    assert_eq!((appended, &all[..30]), (31, &before[..]));
+    for node in [1, 2] {
+        assert!(nodes.events(node, appended) == all && history(&nodes, node, "main") == new);
+        let shown = nodes.client(node).get(confirmed).unwrap().expect(200);
+        assert_eq!(shown["events"].as_array().unwrap().len(), 31);
+    }
+    nodes.kill(0);
+    append_somewhere(&[nodes.address(1), nodes.address(2)], 0, "last", &event("last"));
 }
