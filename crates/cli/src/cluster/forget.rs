@@ -4,12 +4,14 @@
 use super::ask;
 use super::init::PAUSE;
 use crate::exit::{Code, Failure};
+use std::time::Duration;
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
+use wellspring_log::{Clock as _, SystemClock};
 
-/// Attempts to remove a node.
-const ATTEMPTS: usize = 40;
+/// How long the nodes may take to change who orders.
+const ORDERED_WITHIN: Duration = Duration::from_secs(12);
 
 pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
     let path = format!("/v1/cluster/nodes/{}", percent_encode(node.as_str()));
@@ -24,9 +26,11 @@ pub(super) fn remove(client: &mut Client, node: &NodeName) -> Result<(), Failure
     let headers = &[("Content-Type", "application/json")];
     let path = "/v1/cluster/remove";
     let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
-    for attempt in 1.. {
+    let (clock, begun_us) = (SystemClock, SystemClock.monotonic_us());
+    let is_soon = || Duration::from_micros(clock.monotonic_us() - begun_us) < ORDERED_WITHIN;
+    loop {
         match ask(client, &request) {
-            Err(failure) if failure.code == Code::Unavailable && attempt < ATTEMPTS => {
+            Err(failure) if failure.code == Code::Unavailable && is_soon() => {
                 std::thread::sleep(PAUSE);
             }
             done => {

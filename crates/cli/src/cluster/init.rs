@@ -110,19 +110,24 @@ pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
         }
     };
     let founded_us = clock.monotonic_us();
-    let leader = loop {
+    let leads = loop {
         let answer = ask(&mut client, &Request::get(PATH, &[]));
+        // A node asks for credentials once it knows of accounts, and so once a node leads.
+        if answer.as_ref().is_err_and(|failure| failure.code == Code::Denied) {
+            break "it has accounts".to_owned();
+        }
         let document = answer.and_then(|answer| ClusterDocument::read(&answer.body)).ok();
-        let leader = document.as_ref().and_then(leading).map(|node| node.node.clone());
-        if leader.is_some() || elapsed(founded_us) > LED_WITHIN.max(args.wait) {
-            break leader;
+        if let Some(leader) = document.as_ref().and_then(leading) {
+            break format!("{} leads", leader.node);
+        }
+        if elapsed(founded_us) > LED_WITHIN.max(args.wait) {
+            break "no node leads yet".to_owned();
         }
         std::thread::sleep(PAUSE);
     };
     let Founded { cluster, nodes, already, .. } = founded;
     let nodes = nodes.join(", ");
-    let done = if already { "is founded already by" } else { "was founded by" };
-    let leads = leader.map_or("no node leads yet".to_owned(), |node| format!("{node} leads"));
+    let done = if already { "was founded before, by" } else { "was founded by" };
     say(&format!("Cluster {cluster} {done} {nodes}; {leads}."))
 }
 

@@ -15,7 +15,7 @@ use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::node::NodeError;
 use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::param::Values;
-use wellspring_host::wire::problem::{NOT_LEADING, Problem};
+use wellspring_host::wire::problem::{BAD_REQUEST, NOT_LEADING, Problem};
 
 pub(super) static NODE: Segment<NodeName> = Segment {
     name: "node",
@@ -31,6 +31,11 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
     if node == cluster.node {
         let detail = format!("{node} leads; transfer the lead to another node and stop it first");
         return Err(NODE_LEADS.because(detail).field("node"));
+    }
+    let members = cluster.engine.group().map(|group| group.state().members).unwrap_or_default();
+    if members.iter().any(|member| member.node == node.as_str()) {
+        let detail = format!("{node} is a member of the cluster: use wellspring cluster remove");
+        return Err(BAD_REQUEST.because(detail).field("node"));
     }
     take_off(&face, &request, node.as_str()).await
 }

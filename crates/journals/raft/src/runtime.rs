@@ -72,7 +72,7 @@ impl Wake for Task {
             let mut state = runtime.state();
             if !state.has_ended {
                 state.ready.push_back(self);
-                // Without a sleeper, and with the lock held, waking costs a system call for nothing.
+                // Waking costs a system call, also if nobody sleeps.
                 let sleeps = std::mem::take(&mut state.sleeps);
                 drop(state);
                 if sleeps {

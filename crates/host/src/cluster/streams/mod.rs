@@ -299,6 +299,10 @@ impl Shared {
         if let Some((_, sink)) = self.own.get().filter(|_| fault.excludes_this_node()) {
             sink.excluded(&format!("{node}: {why}"));
         }
+        if matches!(fault, StreamFault::Removed { own: false }) {
+            // That it still dials is its own trouble.
+            return tracing::debug!(node, why, "no stream with a node");
+        }
         {
             let mut faults = lock(&self.faults);
             faults.retain(|_, (_, at)| at.elapsed() < REMEMBERED);
