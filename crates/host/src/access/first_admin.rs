@@ -19,13 +19,15 @@ const USER: &str = "WELLSPRING_ADMIN_USER";
 const DEFAULT_USER: &str = "admin";
 
 /// Creates the first administrator if the environment names one and there are no accounts. Blocks
-/// while the password is hashed, and until this node may create it: only one node of a cluster can.
+/// while the password is hashed, and until this node may create it: only one node of a cluster can,
+/// the one that leads; `take_lead` asks for that if no other node creates it.
 ///
 /// # Errors
 /// A sentence: the name or the password is invalid, or the account could not be created. Starting
 /// without the requested account would leave the server open.
-pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), SetupError> {
-    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining_node::PATIENCE)
+pub(crate) fn ensure_admin(gate: &Gate, take_lead: &dyn Fn()) -> Result<(), SetupError> {
+    let password = text(PASSWORD)?.map(Zeroizing::new);
+    ensure(gate, password, text(USER)?, joining_node::PATIENCE, take_lead)
 }
 
 pub(super) fn ensure(
@@ -33,6 +35,7 @@ pub(super) fn ensure(
     password: Option<Zeroizing<String>>,
     user: Option<String>,
     patience: Duration,
+    take_lead: &dyn Fn(),
 ) -> Result<(), SetupError> {
     let Some(password) = password else { return Ok(()) };
     if gate.has_accounts() {
@@ -48,7 +51,8 @@ pub(super) fn ensure(
     let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
     let failed = |reason: SetupError| format!("cannot create the account {name}: {reason}");
     loop {
-        if joining_node::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
+        let turn = joining_node::await_turn(gate, patience, take_lead).map_err(&failed)?;
+        if turn == LeadWait::Accounts {
             tell_ignored();
             return Ok(());
         }
@@ -93,7 +97,7 @@ mod tests {
         password: Option<Zeroizing<String>>,
         user: Option<String>,
     ) -> Result<(), SetupError> {
-        ensure(gate, password, user, Duration::ZERO)
+        ensure(gate, password, user, Duration::ZERO, &|| ())
     }
 
     fn secret(text: &str) -> Option<Zeroizing<String>> {

@@ -5,13 +5,15 @@ use super::gate::Gate;
 use crate::setup::SetupError;
 use std::future::Future;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use wellspring_log::Role;
 
 /// How long a start waits for the other nodes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time for one request for the end of the log.
 const QUESTION: Duration = Duration::from_secs(2);
+/// How long another node may take to create the first account.
+const TAKE_LEAD_AFTER: Duration = Duration::from_secs(3);
 /// Time between two polls.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -80,10 +82,20 @@ pub(super) enum LeadWait {
 ///
 /// # Errors
 /// A sentence: neither happened in time.
-pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, SetupError> {
+pub(super) fn await_turn(
+    gate: &Gate,
+    patience: Duration,
+    take_lead: &dyn Fn(),
+) -> Result<LeadWait, SetupError> {
     let log = gate.live().log();
     let turn = async {
+        // The node that leads is given the time to create it.
+        let mut due = Instant::now() + TAKE_LEAD_AFTER;
         loop {
+            if Instant::now() >= due {
+                take_lead();
+                due += TAKE_LEAD_AFTER;
+            }
             if gate.has_accounts() {
                 return LeadWait::Accounts;
             }

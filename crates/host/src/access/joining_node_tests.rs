@@ -63,7 +63,7 @@ fn node(cluster: &SimulatedLog, number: u64, ambition: Ambition) -> Node {
 
 fn made(node: &Node, patience: Duration) -> Result<(), SetupError> {
     let password = Zeroizing::new("correct horse".to_owned());
-    ensure(&node.gate, Some(password), None, patience)
+    ensure(&node.gate, Some(password), None, patience, &|| ())
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
 fn a_follower_names_the_leader_when_it_cannot_create_the_first_account() {
     let cluster = SimulatedLog::immediate();
     let leader = node(&cluster, 2, Ambition::Leads);
-    assert_eq!(await_turn(&leader.gate, LONG), Ok(LeadWait::Leads));
+    assert_eq!(await_turn(&leader.gate, LONG, &|| ()), Ok(LeadWait::Leads));
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, Duration::from_millis(500)).unwrap_err();
     assert!(refused.to_string().contains("n2 (http://n)"), "{refused}");

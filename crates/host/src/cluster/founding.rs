@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use wellspring_client::endpoint::Endpoint;
 use wellspring_types::hex;
 
@@ -247,6 +248,9 @@ impl Cluster {
         self: &std::sync::Arc<Self>,
         request: &JoinRequest,
     ) -> Result<Founded, Box<Problem>> {
+        // Two that have one name must not both find it free.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+        let _one = ONE_AT_A_TIME.lock().await;
         let mut state = self.group()?.state();
         let known = self.group()?.founding();
         let (Some(known), GroupStage::Member) = (known, state.stage) else {
@@ -298,11 +302,20 @@ impl Cluster {
         let own = joining.members.into_iter().find(|member| member.node == node.node);
         let own = own.ok_or_else(|| problem::INTERNAL.because("it is not among the members"))?;
         let is_near = !node.lacks_copies && node.applied_index + MOST_BEHIND >= state.applied_index;
-        let before = state.member(&name);
+        let with_id =
+            |state: &GroupState| state.members.iter().find(|member| member.id == own.id).cloned();
+        let before = with_id(&state);
+        if before.is_none() && state.member(&name).is_some() {
+            let detail = format!("the cluster has another member {name} meanwhile");
+            return Err(refused(format!(
+                "{detail}: start this node on an empty folder, under another name"
+            )));
+        }
         let learner = request.learner;
-        let is_due = before.is_none_or(|member| !member.votes && !learner && is_near);
+        let is_due = before.as_ref().is_none_or(|member| !member.votes && !learner && is_near);
         let is_member = before.is_some();
         if is_due {
+            let own = own.clone();
             self.on_group(
                 move |group| {
                     if is_member { group.promote(own.id) } else { group.add(&own) }
@@ -311,7 +324,7 @@ impl Cluster {
             .await?;
         }
         let now = self.group()?.state();
-        let votes = now.member(&name).is_some_and(|member| member.votes);
+        let votes = with_id(&now).is_some_and(|member| member.votes);
         Ok(Founded {
             cluster: known.cluster,
             nodes: vec![node.node],

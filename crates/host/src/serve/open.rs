@@ -167,7 +167,15 @@ pub(crate) fn open_with_key(
         Gate::open(&process, &access, pages, Arc::clone(&clock), accounts, cluster_key.clone())?;
     let gate = Arc::new(gate);
     access::joining_node::await_accounts(&gate)?;
-    access::first_admin::ensure_admin(&gate)?;
+    // Where nodes order their logs themselves, the one that orders leads.
+    let take_over = || {
+        if let Some(group) = node.cluster().and_then(|cluster| cluster.engine.group())
+            && let Err(error) = group.take_over()
+        {
+            tracing::warn!(%error, "this node cannot lead to create the first account");
+        }
+    };
+    access::first_admin::ensure_admin(&gate, &take_over)?;
     access::accounts_marker::check(data, &gate)?;
     check_exposure(&process, &gate, host_kind(&node))?;
     let (stop, stopping) = watch::channel(false);

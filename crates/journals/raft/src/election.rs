@@ -68,21 +68,29 @@ pub(crate) async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: R
 }
 
 /// Has another voter order in place of this node, if it is the one that orders in this term. Frames
-/// wait meanwhile: it stops ordering once everything is committed and the other one has it.
+/// wait while it gets the last ones: this node stops ordering once everything is committed and the
+/// other one has it. They do not wait for one that takes nothing, such as one with a full disk.
 pub(crate) async fn hand_over(shared: Arc<SharedNode>, raft: Raft, to: u64, term: u64) {
     let is_meant = shared.is_orderer() && shared.term.load(Ordering::Acquire) == term;
     let votes = locked(&shared.members).votes(to);
-    let is_held = is_meant
-        && votes
-        && to != shared.node
-        && !std::mem::replace(&mut locked(&shared.offered).is_held, true);
-    if !is_held {
+    if !is_meant || !votes || to == shared.node {
+        return;
+    }
+    let now = shared.reader.last().index;
+    let follows = async {
+        while !group::has(&raft, to, now) {
+            pause(LOOK_AFTER).await;
+        }
+    };
+    let follows = within(shared.patience, follows).await.is_ok();
+    if !follows || std::mem::replace(&mut locked(&shared.offered).is_held, true) {
         return;
     }
     let stopping = async {
         loop {
             let is_idle = locked(&shared.offered).under_way == 0;
-            if is_idle && group::has_all(&raft, to) && group::step_down(&raft).await {
+            let has_all = group::has(&raft, to, shared.reader.last().index);
+            if is_idle && has_all && group::step_down(&raft).await {
                 return;
             }
             pause(LOOK_AFTER).await;

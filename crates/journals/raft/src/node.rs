@@ -189,7 +189,8 @@ impl RaftNode {
     /// if no node orders. If this one lags, or a message is lost, the other goes on: ask again.
     pub fn take_over(&self) {
         let term = self.shared.term.load(Ordering::Acquire);
-        if let Some(orderer) = self.shared.orderer().filter(|orderer| *orderer != self.id()) {
+        let orderer = self.shared.orderer().filter(|orderer| *orderer != self.id());
+        if let Some(orderer) = orderer.filter(|_| self.shared.has_room()) {
             self.shared.peers.links.send(orderer, Message::HandOver { term });
         }
     }

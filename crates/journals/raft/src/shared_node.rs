@@ -103,7 +103,7 @@ impl SharedNode {
     }
 
     /// Another node orders soon if this one has no room: the library waits, and is not heard.
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         !self.lacks_room.load(Ordering::Acquire)
     }
 

@@ -15,8 +15,10 @@ use wellspring_log::shared::{
     Arrival, AskId, Fetched, LogStart, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
 };
 use wellspring_log::storage::Storage;
-use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{AppendError, Clock, Driver, Log, NotConfirmed, Options, ReadError, Role};
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{
+    AppendError, Claims, Clock, Driver, Log, NotConfirmed, Options, ReadError, Role, SharedOptions,
+};
 use wellspring_patience::{PATIENCE, until};
 use wellspring_types::{Event, Query};
 
@@ -163,14 +165,14 @@ fn a_request_that_comes_while_the_question_is_sent_is_not_answered_by_it() {
     };
     let storage = Arc::new(SimulatedStorage::new(2));
     let log = Log::open_shared(storage, small_segments(), node(2), Box::new(engine)).unwrap();
-    let first = leader.append(append(&[event(1)])).unwrap().last;
+    let first = leader.append(append(&[Event::json("Told", &[], "1")])).unwrap().last;
     until("it follows", || log.head() >= first);
     is_armed.store(true, Ordering::SeqCst);
     let context = &mut Context::from_waker(Waker::noop());
     let mut earlier = std::pin::pin!(log.confirm());
     assert_eq!(earlier.as_mut().poll(context), Poll::Pending);
     was_asked.recv_timeout(PATIENCE).expect("the engine is asked");
-    let appended = leader.append(append(&[event(1)])).unwrap().last;
+    let appended = leader.append(append(&[Event::json("Told", &[], "1")])).unwrap().last;
     let mut later = std::pin::pin!(log.confirm());
     assert_eq!(later.as_mut().poll(context), Poll::Pending);
     // For every question from here on.
@@ -371,7 +373,7 @@ fn an_engine_that_panics_ends_its_log_and_the_lead() {
         assert!(matches!(outcome, Err(AppendError::Unknown { .. })), "{outcome:?}");
         assert!(log.closed_reason().is_some());
         until("the other leads", || other.role().leads());
-        other.append(append(&[event(1)])).unwrap();
+        other.append(append(&[Event::json("Told", &[], "1")])).unwrap();
         soon("closing", move || log.close());
     }
 }
@@ -535,4 +537,53 @@ fn a_waker_may_give_its_log_a_turn() {
     log.resign();
     run_soon("a lease that ends");
     assert!(lease.1.load(Ordering::SeqCst) > 0);
+}
+
+/// A copy had a batch of an epoch whose leader it could not note on a full disk. After a restart it
+/// never knew the leader again: without beats, nothing tells it a second time.
+#[test]
+fn a_copy_that_had_no_room_knows_who_leads_after_a_restart() {
+    let world = SimulatedLog::immediate();
+    let clock = Arc::<HandClock>::default();
+    let disks = [1, 2].map(SimulatedStorage::new);
+    let open = |number: u64| {
+        let storage = Arc::new(disks[number as usize - 1].clone());
+        let options = SharedOptions { claims: Claims::WhenTold, ..node(number) };
+        let engine = Box::new(world.connect(number));
+        Log::open_shared(storage, by_turns(&clock), options, engine).unwrap()
+    };
+    let (leader, follower) = (open(1), open(2));
+    let run = |log: &Log| {
+        for _ in 0..100 {
+            leader.turn();
+            log.turn();
+        }
+    };
+    let put = || leader.append(append(&[Event::json("Told", &[], "1")])).unwrap();
+    leader.claim_lead();
+    run(&follower);
+    put();
+    run(&follower);
+    let used: usize = disks[1].contents().values().map(Vec::len).sum();
+    let capacity_bytes = Some(used as u64);
+    disks[1].set_faults(Faults { capacity_bytes, ..Faults::default() });
+    leader.resign();
+    run(&follower);
+    leader.claim_lead();
+    run(&follower);
+    let head = put().last;
+    run(&follower);
+    drop(follower);
+    disks[1].set_faults(Faults::default());
+    let follower = open(2);
+    for _ in 0..20 {
+        clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+        run(&follower);
+    }
+    assert_eq!(follower.head(), head);
+    assert!(
+        matches!(follower.role(), Role::Following { leader: Some(_) }),
+        "{:?}",
+        follower.role()
+    );
 }

@@ -212,7 +212,7 @@ fn a_node_that_is_suspended_when_it_is_to_lead_is_not_waited_for() {
     let of_first = |log: &&str| leader(&nodes, log) == Some(others[0]);
     let log = LOGS.into_iter().find(of_first).expect("each leads one");
     nodes.kill(others[0]);
-    thread::sleep(Duration::from_millis(900));
+    thread::sleep(Duration::from_millis(100));
     nodes.node(others[1]).signal("STOP");
     append(&mut nodes.client(placer), log, "within the time for which writes wait");
 }

@@ -81,12 +81,12 @@ pub(crate) fn unheard(raft: &Raft) -> Option<Duration> {
     raft.metrics().borrow().millis_since_quorum_ack.map(Duration::from_millis)
 }
 
-/// Whether a member has every entry of this node, which orders.
-pub(crate) fn has_all(raft: &Raft, member: u64) -> bool {
+/// Whether a member has the entries of this node, which orders, up to an index.
+pub(crate) fn has(raft: &Raft, member: u64, index: u64) -> bool {
     let metrics = raft.metrics();
     let now = metrics.borrow();
     let has = now.replication.as_ref().and_then(|replication| replication.get(&member).copied());
-    has.is_some_and(|has| has.map(|id| id.index) == now.last_log_index)
+    has.is_some_and(|has| entry_id(has).index >= index)
 }
 
 /// Stops ordering; whether it did. The library knows no such request, but a node that orders gives

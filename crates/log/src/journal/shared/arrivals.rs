@@ -226,6 +226,14 @@ impl SharedJournal {
                 .map_err(passes)?;
         }
         self.writer.reserve(batch)?;
+        // A copy that has a batch of an epoch knows who leads in it, also after a restart: no engine
+        // would tell it again. Both wait for room.
+        if self.identity_due_us.is_some() {
+            self.write_identity(self.now_us());
+            if self.identity_due_us.is_some() {
+                return Err(JournalError::Full);
+            }
+        }
         self.writer.write(batch, id.epoch, self.seen).map_err(JournalError::Retry)?;
         self.writer.prepare_ahead();
         self.applied = self.seen;
