@@ -226,8 +226,8 @@ impl SharedJournal {
                 .map_err(passes)?;
         }
         self.writer.reserve(batch)?;
-        // A copy that has a batch of an epoch knows who leads in it, also after a restart: no engine
-        // would tell it again. Both wait for room.
+        // A copy that has a batch of an epoch knows who leads in it, also after a restart: no
+        // engine would tell it again. Both wait for room.
         if self.identity_due_us.is_some() {
             self.write_identity(self.now_us());
             if self.identity_due_us.is_some() {
