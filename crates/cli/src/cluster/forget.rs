@@ -2,16 +2,11 @@
 //! cluster of nodes that order their logs themselves.
 
 use super::ask;
-use super::init::PAUSE;
-use crate::exit::{Code, Failure};
-use std::time::Duration;
+use super::init::until_ordered;
+use crate::exit::Failure;
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
-use wellspring_log::{Clock as _, SystemClock};
-
-/// How long the nodes may take to change who orders.
-const ORDERED_WITHIN: Duration = Duration::from_secs(12);
 
 pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
     let path = format!("/v1/cluster/nodes/{}", percent_encode(node.as_str()));
@@ -26,19 +21,7 @@ pub(super) fn remove(client: &mut Client, node: &NodeName) -> Result<(), Failure
     let headers = &[("Content-Type", "application/json")];
     let path = "/v1/cluster/remove";
     let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
-    let (clock, begun_us) = (SystemClock, SystemClock.monotonic_us());
-    let is_soon = || Duration::from_micros(clock.monotonic_us() - begun_us) < ORDERED_WITHIN;
-    loop {
-        match ask(client, &request) {
-            Err(failure) if failure.code == Code::Unavailable && is_soon() => {
-                std::thread::sleep(PAUSE);
-            }
-            done => {
-                done?;
-                break;
-            }
-        }
-    }
+    until_ordered(|| ask(client, &request))?;
     eprintln!("Removed node {node}. To join again it needs an empty data folder.");
     Ok(())
 }
@@ -46,6 +29,7 @@ pub(super) fn remove(client: &mut Client, node: &NodeName) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Code;
     use wellspring_client::test_server::{Reply, TestServer};
 
     #[test]

@@ -16,7 +16,9 @@ use wellspring_client::{Client, Request};
 use wellspring_log::{Clock as _, SystemClock};
 
 /// Time between two attempts.
-pub(super) const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(300);
+/// How long the nodes may take to change who orders.
+const ORDERED_WITHIN: Duration = Duration::from_secs(6);
 /// How long a founded cluster may take to have a leader.
 const LED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -86,6 +88,20 @@ struct Founded {
     last_index: Option<u64>,
 }
 
+/// Repeats a request while the nodes change who orders.
+pub(super) fn until_ordered<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let begun_us = SystemClock.monotonic_us();
+    loop {
+        let done = ask();
+        let elapsed = Duration::from_micros(SystemClock.monotonic_us() - begun_us);
+        let is_unavailable = done.as_ref().is_err_and(|failure| failure.code == Code::Unavailable);
+        if !is_unavailable || elapsed >= ORDERED_WITHIN {
+            return done;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 fn post(client: &mut Client, path: &str, body: &serde_json::Value) -> Result<Founded, Failure> {
     let body = body.to_string();
     let headers = &[("Content-Type", "application/json")];
@@ -137,7 +153,7 @@ pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
         serde_json::json!({ "node": args.node, "learner": args.learner, "replace": args.replace });
     let mut shown = None;
     loop {
-        let step = post(&mut client, "/v1/cluster/join", &body)?;
+        let step = until_ordered(|| post(&mut client, "/v1/cluster/join", &body))?;
         let node = step.nodes.join(", ");
         match (&*step.state, args.learner) {
             ("voter", _) => return say(&format!("{node} is a voter of the cluster.")),
