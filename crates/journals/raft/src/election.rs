@@ -71,19 +71,18 @@ pub(crate) async fn elect(shared: Arc<SharedNode>, runtime: HandRuntime, raft: R
 /// wait while it gets the last ones: this node stops ordering once everything is committed and the
 /// other one has it. They do not wait for one that takes nothing, such as one with a full disk.
 pub(crate) async fn hand_over(shared: Arc<SharedNode>, raft: Raft, to: u64, term: u64) {
-    let is_meant = shared.is_orderer() && shared.term.load(Ordering::Acquire) == term;
-    let votes = locked(&shared.members).votes(to);
-    if !is_meant || !votes || to == shared.node {
-        return;
-    }
+    let is_meant = || {
+        let orders = shared.is_orderer() && shared.term.load(Ordering::Acquire) == term;
+        orders && to != shared.node && locked(&shared.members).votes(to)
+    };
     let now = shared.reader.last().index;
     let follows = async {
-        while !group::has(&raft, to, now) {
+        while is_meant() && !group::has(&raft, to, now) {
             pause(LOOK_AFTER).await;
         }
     };
-    let follows = within(shared.patience, follows).await.is_ok();
-    if !follows || std::mem::replace(&mut locked(&shared.offered).is_held, true) {
+    let has_waited = within(shared.patience, follows).await.is_ok();
+    if !has_waited || !is_meant() || std::mem::replace(&mut locked(&shared.offered).is_held, true) {
         return;
     }
     let stopping = async {
