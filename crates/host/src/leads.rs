@@ -194,8 +194,7 @@ fn claim_until_led(node: &Node, name: &str, patience: Duration) -> Result<u64, B
         let seen = log.role_changes().head();
         let is_due = claimed.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN);
         if is_due && matches!(role, Some(Role::Following { .. })) {
-            let group = node.cluster().and_then(|cluster| cluster.engine.group());
-            match group.filter(|_| name == SYSTEM_LOG) {
+            match node.group().filter(|_| name == SYSTEM_LOG) {
                 Some(group) => group.take_over().map_err(|error| {
                     problem::NOT_LEADING.because(format!("this node cannot lead {name}: {error}"))
                 })?,

@@ -2,7 +2,7 @@
 //! cluster of nodes that order their logs themselves.
 
 use super::ask;
-use super::init::until_ordered;
+use super::init::{ORDERED_WITHIN, while_unavailable};
 use crate::exit::Failure;
 use wellspring_client::endpoint::percent_encode;
 use wellspring_client::{Client, Request};
@@ -21,7 +21,7 @@ pub(super) fn remove(client: &mut Client, node: &NodeName) -> Result<(), Failure
     let headers = &[("Content-Type", "application/json")];
     let path = "/v1/cluster/remove";
     let request = Request { method: "POST", path, headers, body: Some(body.as_bytes()) };
-    until_ordered(|| ask(client, &request))?;
+    while_unavailable(ORDERED_WITHIN, || ask(client, &request))?;
     eprintln!("Removed node {node}. To join again it needs an empty data folder.");
     Ok(())
 }

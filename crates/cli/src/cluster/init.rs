@@ -18,7 +18,7 @@ use wellspring_log::{Clock as _, SystemClock};
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(300);
 /// How long the nodes may take to change who orders.
-const ORDERED_WITHIN: Duration = Duration::from_secs(6);
+pub(super) const ORDERED_WITHIN: Duration = Duration::from_secs(6);
 /// How long a founded cluster may take to have a leader.
 const LED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -51,8 +51,8 @@ pub(super) struct InitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The node was started with --journal raft and the --cluster-key of the cluster, on an empty folder. \
-It fetches the logs first, and votes once it has caught up. With --replace, the member of its name \
-is removed first, which must not be reached any more.
+It fetches the logs first, and votes once it has caught up. --replace first removes the member of \
+the same name, which must no longer be reachable.
 
 Examples:
   wellspring cluster join http://d:4000 --url http://a:4000
@@ -88,14 +88,17 @@ struct Founded {
     last_index: Option<u64>,
 }
 
-/// Repeats a request while the nodes change who orders.
-pub(super) fn until_ordered<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Repeats a request for so long while no node can do what it asks.
+pub(super) fn while_unavailable<T>(
+    within: Duration,
+    mut ask: impl FnMut() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let begun_us = SystemClock.monotonic_us();
     loop {
         let done = ask();
         let elapsed = Duration::from_micros(SystemClock.monotonic_us() - begun_us);
         let is_unavailable = done.as_ref().is_err_and(|failure| failure.code == Code::Unavailable);
-        if !is_unavailable || elapsed >= ORDERED_WITHIN {
+        if !is_unavailable || elapsed >= within {
             return done;
         }
         std::thread::sleep(PAUSE);
@@ -114,18 +117,9 @@ pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
     let authorization = args.credentials.authorization(&endpoint)?;
     let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
     let mut client = client.with_authorization(authorization);
-    let (clock, begun_us) = (SystemClock, SystemClock.monotonic_us());
-    let elapsed = |since_us| Duration::from_micros(clock.monotonic_us() - since_us);
     let body = serde_json::json!({ "nodes": args.urls, "even": args.even });
-    let founded = loop {
-        match post(&mut client, "/v1/cluster/init", &body) {
-            Err(failure) if failure.code == Code::Unavailable && elapsed(begun_us) < args.wait => {
-                std::thread::sleep(PAUSE);
-            }
-            done => break done?,
-        }
-    };
-    let founded_us = clock.monotonic_us();
+    let founded = while_unavailable(args.wait, || post(&mut client, "/v1/cluster/init", &body))?;
+    let founded_us = SystemClock.monotonic_us();
     let leads = loop {
         let answer = ask(&mut client, &Request::get(PATH, &[]));
         // A node asks for credentials once it knows of accounts, and so once a node leads.
@@ -136,7 +130,8 @@ pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
         if let Some(leader) = document.as_ref().and_then(leading) {
             break format!("{} leads", leader.node);
         }
-        if elapsed(founded_us) > LED_WITHIN.max(args.wait) {
+        let waited = Duration::from_micros(SystemClock.monotonic_us() - founded_us);
+        if waited > LED_WITHIN.max(args.wait) {
             break "no node leads yet".to_owned();
         }
         std::thread::sleep(PAUSE);
@@ -153,7 +148,8 @@ pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
         serde_json::json!({ "node": args.node, "learner": args.learner, "replace": args.replace });
     let mut shown = None;
     loop {
-        let step = until_ordered(|| post(&mut client, "/v1/cluster/join", &body))?;
+        let step =
+            while_unavailable(ORDERED_WITHIN, || post(&mut client, "/v1/cluster/join", &body))?;
         let node = step.nodes.join(", ");
         match (&*step.state, args.learner) {
             ("voter", _) => return say(&format!("{node} is a voter of the cluster.")),

@@ -80,7 +80,7 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
     },
-    /// Remove a node from such a cluster for good; requires an admin if there are accounts
+    /// Remove a node from a --journal raft cluster; requires an admin if there are accounts
     ///
     /// Voter or learner, running or lost. It can join again on an empty folder. Repeated, the
     /// command succeeds.
@@ -91,9 +91,9 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
     },
-    /// Have a node go on alone after the others were lost for good; offline
+    /// Make a node the only one of its cluster after a majority was lost for good; offline
     ///
-    /// May lose acknowledged events: what only lost nodes had.
+    /// May lose acknowledged events: those that only lost nodes had.
     #[cfg(feature = "raft")]
     Recover(recover::RecoverArgs),
     /// Generate the key that all nodes share, in a new file

@@ -6,6 +6,7 @@ use super::group::content_of;
 use super::problems::{NODE_LEADS, NODE_NOT_FOUND};
 use super::transfer;
 use std::sync::Arc;
+use wellspring_host::cluster::Group;
 use wellspring_host::cluster::founding::read;
 use wellspring_host::cluster::node_auth::NodeName;
 use wellspring_host::cluster::removal::{Removal, RemoveRequest};
@@ -32,8 +33,8 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
         let detail = format!("{node} leads; transfer the lead to another node and stop it first");
         return Err(NODE_LEADS.because(detail).field("node"));
     }
-    let members = cluster.engine.group().map(|group| group.state().members).unwrap_or_default();
-    if members.iter().any(|member| member.node == node.as_str()) {
+    let group = cluster.engine.group().map(Group::state);
+    if group.is_some_and(|group| group.member(node.as_str()).is_some()) {
         let detail = format!("{node} is a member of the cluster: use wellspring cluster remove");
         return Err(BAD_REQUEST.because(detail).field("node"));
     }

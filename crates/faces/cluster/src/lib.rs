@@ -129,7 +129,7 @@ impl Face for ClusterFace {
     }
 
     fn protocols(self: &Arc<Self>) -> Vec<Arc<dyn Protocol>> {
-        let group = self.host.node.cluster().and_then(|cluster| cluster.engine.group());
+        let group = self.host.node.group();
         let streams = |group: &dyn Group| {
             Arc::new(UntilStopped(group.protocol(), Arc::clone(&self.host))) as Arc<dyn Protocol>
         };

@@ -302,20 +302,11 @@ impl Cluster {
         let own = joining.members.into_iter().find(|member| member.node == node.node);
         let own = own.ok_or_else(|| problem::INTERNAL.because("it is not among the members"))?;
         let is_near = !node.lacks_copies && node.applied_index + MOST_BEHIND >= state.applied_index;
-        let with_id =
-            |state: &GroupState| state.members.iter().find(|member| member.id == own.id).cloned();
-        let before = with_id(&state);
-        if before.is_none() && state.member(&name).is_some() {
-            let detail = format!("the cluster has another member {name} meanwhile");
-            return Err(refused(format!(
-                "{detail}: start this node on an empty folder, under another name"
-            )));
-        }
+        let before = state.member_with_id(own.id);
         let learner = request.learner;
-        let is_due = before.as_ref().is_none_or(|member| !member.votes && !learner && is_near);
-        let is_member = before.is_some();
+        let is_due = before.is_none_or(|member| !member.votes && !learner && is_near);
+        let (is_member, id) = (before.is_some(), own.id);
         if is_due {
-            let own = own.clone();
             self.on_group(
                 move |group| {
                     if is_member { group.promote(own.id) } else { group.add(&own) }
@@ -324,7 +315,7 @@ impl Cluster {
             .await?;
         }
         let now = self.group()?.state();
-        let votes = with_id(&now).is_some_and(|member| member.votes);
+        let votes = now.member_with_id(id).is_some_and(|member| member.votes);
         Ok(Founded {
             cluster: known.cluster,
             nodes: vec![node.node],
@@ -352,11 +343,17 @@ fn may_go_on(
         return refused(format!("{name} is of generation {} of the cluster", theirs.generation));
     }
     let own = theirs.members.iter().find(|member| member.node == *name);
-    let is_member = own.is_some_and(|own| state.members.iter().any(|at| at.id == own.id));
-    // What it has acknowledged under its id, the others no longer count on.
+    let is_member = own.is_some_and(|own| state.member_with_id(own.id).is_some());
+    // The others no longer rely on what it acknowledged under its id.
     if node.member_since > 0 && !is_member {
         return refused(format!(
             "{name} was removed from the cluster: it joins again on an empty data folder"
+        ));
+    }
+    if !is_member && state.member(name).is_some() {
+        return refused(format!(
+            "the cluster has another member {name} meanwhile: start this node on an empty folder, \
+             under another name"
         ));
     }
     Ok(())

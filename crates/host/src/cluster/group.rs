@@ -128,6 +128,12 @@ impl GroupState {
         self.members.iter().find(|member| member.node == node)
     }
 
+    /// The member with this id.
+    #[must_use]
+    pub fn member_with_id(&self, id: u64) -> Option<&MemberState> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
     /// Voters that this node reaches, itself included, and all.
     #[must_use]
     pub fn voters(&self) -> (usize, usize) {

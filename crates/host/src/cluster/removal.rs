@@ -67,7 +67,7 @@ fn may_remove(state: &GroupState, member: &MemberState) -> Result<(), Box<Proble
     let rest = || state.members.iter().filter(|other| other.votes && other.id != member.id);
     let (node, count) = (&member.node, rest().count());
     if count == 0 {
-        let detail = format!("{node} is the only voter; let another node join before");
+        let detail = format!("{node} is the only voter; let another node join first");
         return Err(problem::LAST_VOTER.because(detail).field("node"));
     }
     let lost: Vec<&str> =

@@ -28,7 +28,7 @@ pub use members::Member;
 pub use trim::{LogReader, TrimPlan, TrimTarget};
 pub use views::{NoView, Views};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Group};
 use crate::kept_file::KeptFile;
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
@@ -146,6 +146,11 @@ impl Node {
     /// The cluster this node belongs to, if any.
     pub fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.opening.cluster.as_ref()
+    }
+
+    /// The group, if the nodes of its cluster order their logs themselves.
+    pub fn group(&self) -> Option<&dyn Group> {
+        self.cluster()?.engine.group()
     }
 
     /// The data folder.

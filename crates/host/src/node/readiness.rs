@@ -123,8 +123,8 @@ fn of_damage(name: &str, damage: &[Corruption]) -> Option<Problem> {
 /// The reason for a detached copy, and the remedy.
 pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     problem::DETACHED.because(format!(
-        "the copy of {name} on this node is detached: {reason}. Unless this says what to do: if \
-         the shared log is right, stop this node, run `wellspring journal reset-copy --log {name} --data` with its data \
+        "the copy of {name} on this node is detached: {reason}. If the reason names no \
+         remedy and the shared log is right, stop this node, run `wellspring journal reset-copy --log {name} --data` with its data \
          folder, and start it again: it then fetches the log again and keeps the old copy aside"
     ))
 }

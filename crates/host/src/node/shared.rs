@@ -294,7 +294,7 @@ impl Node {
     /// reached.
     pub(crate) fn join(&self) {
         let Some(cluster) = self.cluster() else { return };
-        if cluster.engine.group().is_some_and(|group| group.state().stopped.is_some()) {
+        if self.group().is_some_and(|group| group.state().stopped.is_some()) {
             return;
         }
         let joined = match self.batcher(SYSTEM_LOG) {

@@ -169,7 +169,7 @@ pub(crate) fn open_with_key(
     access::joining_node::await_accounts(&gate)?;
     // Where nodes order their logs themselves, the one that orders leads.
     let take_over = || {
-        if let Some(group) = node.cluster().and_then(|cluster| cluster.engine.group())
+        if let Some(group) = node.group()
             && let Err(error) = group.take_over()
         {
             tracing::warn!(%error, "this node cannot lead to create the first account");

@@ -381,8 +381,8 @@ impl Delivery {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// The node that these offers of a process went to has not proposed them. Those of others were
-    /// only passed on by this one: whoever made them doubts them.
+    /// Another node refuses these offers of a process: it has not proposed them. If it is not this
+    /// process that made them, this one had only passed them on, and their maker doubts them later.
     pub(crate) fn refused(&self, start: u64, offers: Vec<u64>) {
         if start == self.start {
             self.settle(offers, OfferOutcome::Refused);

@@ -517,7 +517,8 @@ async fn propose(shared: Arc<SharedNode>, runtime: HandRuntime, raft: Raft) {
     }
 }
 
-/// The index of the last committed entry, confirmed after this call; asks until somebody knows it.
+/// The index of the last committed entry, confirmed after this call. Repeats the question until the
+/// node that orders answers it.
 async fn confirmed_end(shared: &SharedNode, raft: &Raft) -> u64 {
     loop {
         let told = match shared.orderer.load(Ordering::Acquire) {

@@ -3,8 +3,8 @@
 //!
 //! What it has in its WAL is committed by that, whether a majority had it or not. What only lost
 //! nodes had is gone. One write decides: the identity names the new generation, and says that the
-//! node is about to go on alone. What follows is done again by whoever opens the WAL next: a term,
-//! and an entry that makes the node the only member.
+//! node is about to go on alone. Two steps follow, a new term and an entry that makes the node the
+//! only member. If they are interrupted, the next opening of the WAL repeats them.
 
 use crate::checkpoint::Checkpoint;
 use crate::frame::index_of;

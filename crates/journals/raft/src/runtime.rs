@@ -72,7 +72,7 @@ impl Wake for Task {
             let mut state = runtime.state();
             if !state.has_ended {
                 state.ready.push_back(self);
-                // Waking costs a system call, also if nobody sleeps.
+                // A notification is a system call, even without a sleeping thread.
                 let sleeps = std::mem::take(&mut state.sleeps);
                 drop(state);
                 if sleeps {

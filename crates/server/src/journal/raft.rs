@@ -23,8 +23,8 @@ use wellspring_host::random;
 use wellspring_host::setup::SetupError;
 use wellspring_journal_raft::wal::{Identity, Wal, WalOptions};
 use wellspring_journal_raft::{
-    CopySource, FoundError, LeadChoice, Links, MemberAddress, MembersError, Message, RaftNode,
-    RaftOptions, recover,
+    CopySource, FoundError, GroupReport, LeadChoice, Links, MemberAddress, MembersError, Message,
+    RaftNode, RaftOptions, recover,
 };
 use wellspring_log::SystemClock;
 use wellspring_log::inspect::{Holding, holding};
@@ -324,7 +324,9 @@ impl Engine for RaftEngine {
     fn nudge(&self) {}
 
     fn status(&self) -> EngineStatus {
-        let state = self.state();
+        let report = self.report();
+        let lacks_room = report.lacks_room;
+        let state = self.state_of(report);
         let (reachable, voters) = state.voters();
         let lost = match (state.stage, &state.orderer) {
             _ if state.stopped.is_some() => state.stopped.clone(),
@@ -336,7 +338,7 @@ impl Engine for RaftEngine {
             _ => Some("waiting for cluster init or join".to_owned()),
         };
         let mut faults = self.streams.faults();
-        if self.running.get().is_some_and(|running| running.node.report().lacks_room) {
+        if lacks_room {
             faults.push(
                 "the disk has no room: this node takes no part in the group until it has"
                     .to_owned(),
@@ -364,10 +366,13 @@ impl Engine for RaftEngine {
     }
 }
 
-impl Group for RaftEngine {
-    fn state(&self) -> GroupState {
+impl RaftEngine {
+    fn report(&self) -> GroupReport {
+        self.running.get().map(|running| running.node.report()).unwrap_or_default()
+    }
+
+    fn state_of(&self, report: GroupReport) -> GroupState {
         let running = self.running.get();
-        let report = running.map(|running| running.node.report()).unwrap_or_default();
         let own = running.map(|running| running.identity.node_id);
         let accepted = lock(&self.accepted);
         let stage = match (running, &*accepted) {
@@ -406,6 +411,12 @@ impl Group for RaftEngine {
             stopped: report.stopped,
             members,
         }
+    }
+}
+
+impl Group for RaftEngine {
+    fn state(&self) -> GroupState {
+        self.state_of(self.report())
     }
 
     fn founding(&self) -> Option<Founding> {

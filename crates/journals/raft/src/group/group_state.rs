@@ -89,9 +89,9 @@ pub(crate) fn has(raft: &Raft, member: u64, index: u64) -> bool {
     has.is_some_and(|has| entry_id(has).index >= index)
 }
 
-/// Stops ordering; whether it did. The library knows no such request, but a node that orders gives
-/// way to a later vote. This one is for nobody, so whoever stands in that term may get it. It is
-/// refused for a moment after the node has begun to order.
+/// Stops ordering; whether it did. The library has no such request, but an orderer steps down for a
+/// vote in a later term. The vote made here names no candidate, so the node can still vote for one
+/// in that term. The library refuses it for a moment after the node has begun to order.
 pub(crate) async fn step_down(raft: &Raft) -> bool {
     let (state, term) = {
         let metrics = raft.metrics();
@@ -101,7 +101,8 @@ pub(crate) async fn step_down(raft: &Raft) -> bool {
     if state != ServerState::Leader {
         return false;
     }
-    // Another node that orders since then does so in that term, and for somebody.
+    // If another node has begun to order since, the present vote names it, in that term or a later
+    // one: the library refuses this vote.
     let vote = openraft::Vote { leader_id: LeaderId { term, voted_for: None }, committed: false };
     // As if of a node with the longest log.
     let last = LogId::new(CommittedLeaderId::new(u64::MAX, 0), u64::MAX);
