@@ -39,6 +39,28 @@ impl Members {
         self.voters.iter().any(|voters| voters.contains(&node))
     }
 
+    /// Those who vote once a change that was left half-way has ended.
+    fn next_voters(&self) -> BTreeSet<u64> {
+        self.voters.last().cloned().unwrap_or_default()
+    }
+
+    /// The change by which a learner votes.
+    pub(crate) fn with_voter(&self, node: u64) -> ChangeOfMembers {
+        let mut voters = self.next_voters();
+        voters.insert(node);
+        ChangeOfMembers::Voters(voters)
+    }
+
+    /// The change by which a node is no member.
+    pub(crate) fn without(&self, node: u64) -> ChangeOfMembers {
+        if !self.votes(node) {
+            return ChangeOfMembers::RemoveLearner(node);
+        }
+        let mut voters = self.next_voters();
+        voters.remove(&node);
+        ChangeOfMembers::Voters(voters)
+    }
+
     /// Whether those for whom this is true decide.
     pub(crate) fn is_majority(&self, is_in: impl Fn(u64) -> bool) -> bool {
         let has_majority = |voters: &BTreeSet<u64>| {
@@ -59,6 +81,14 @@ impl Members {
             Admission::Undecided
         }
     }
+}
+
+/// A change of the members.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ChangeOfMembers {
+    AddLearner(u64, MemberAddress),
+    RemoveLearner(u64),
+    Voters(BTreeSet<u64>),
 }
 
 /// Whether a node belongs to the group, as another one sees it.
@@ -172,6 +202,18 @@ mod tests {
         let new = |ids| may_replace(&members, 1, &set(ids));
         assert!(new(&[1, 7]) && new(&[2, 3, 4]) && !new(&[2, 3]) && !new(&[7]));
         assert!(!Members::default().is_majority(|_| true));
+    }
+
+    #[test]
+    fn a_change_that_was_left_half_way_is_not_undone_by_the_next_one() {
+        let set = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<u64>>();
+        let voters = vec![set(&[1, 2, 3]), set(&[1, 2])];
+        let left = Members { voters, learners: set(&[4]), ..Members::default() };
+        let next = |ids| ChangeOfMembers::Voters(set(ids));
+        assert_eq!(left.with_voter(4), next(&[1, 2, 4]), "3 votes no more");
+        assert_eq!(left.without(3), next(&[1, 2]), "its removal ends");
+        assert_eq!(left.without(2), next(&[1]));
+        assert_eq!(left.without(4), ChangeOfMembers::RemoveLearner(4));
     }
 
     #[test]

@@ -8,10 +8,12 @@ use crate::election::{elect, hand_over, stand_for};
 use crate::elector::Elector;
 use crate::frame;
 use crate::group::{
-    self, ChangeOfMembers, Checkpoints, FoundError, GroupWatch, LinkNetworks, Links, LogStore,
-    Machine, Peers, ProposalOutcome, Raft, StartError, WalWriter,
+    self, Checkpoints, FoundError, GroupWatch, LinkNetworks, Links, LogStore, Machine, Peers,
+    ProposalOutcome, Raft, StartError, WalWriter,
 };
-use crate::members::{MemberAddress, MembersChange, MembersError, may_replace};
+use crate::members::{
+    ChangeOfMembers, MemberAddress, Members, MembersChange, MembersError, may_replace,
+};
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::plants::{Plant, planted};
 use crate::runtime::{HandRuntime, pause, within};
@@ -163,7 +165,7 @@ impl RaftNode {
     /// Adds a node that gets entries and does not vote. Only where the group is ordered. Does
     /// nothing if it is a member already.
     pub fn add_learner_at(&self, node: u64, at: MemberAddress) -> MembersChange {
-        self.change_members(ChangeOfMembers::AddLearner(node, at))
+        self.change_members(move |_| ChangeOfMembers::AddLearner(node, at))
     }
 
     /// [`add_learner_at`](Self::add_learner_at) with an empty address.
@@ -173,7 +175,7 @@ impl RaftNode {
 
     /// Removes a node that does not vote. Only where the group is ordered.
     pub fn remove_learner(&self, node: u64) -> MembersChange {
-        self.change_members(ChangeOfMembers::RemoveLearner(node))
+        self.change_members(move |_| ChangeOfMembers::RemoveLearner(node))
     }
 
     /// Replaces the voters. Only where the group is ordered. New ones have to be learners, which
@@ -181,7 +183,19 @@ impl RaftNode {
     /// no more; if the orderer is one of them, it stops ordering, and those that stay have to be a
     /// majority without it.
     pub fn change_voters(&self, voters: &[u64]) -> MembersChange {
-        self.change_members(ChangeOfMembers::Voters(voters.iter().copied().collect()))
+        let voters = voters.iter().copied().collect();
+        self.change_members(move |_| ChangeOfMembers::Voters(voters))
+    }
+
+    /// Makes a learner vote. As [`change_voters`](Self::change_voters); ends a change of voters that
+    /// was left half-way.
+    pub fn promote(&self, node: u64) -> MembersChange {
+        self.change_members(move |members| members.with_voter(node))
+    }
+
+    /// Removes a member, whether it votes or not. As [`promote`](Self::promote).
+    pub fn remove(&self, node: u64) -> MembersChange {
+        self.change_members(move |members| members.without(node))
     }
 
     /// Asks the node that orders to hand that over to this one, which has to vote. Writes wait
@@ -195,7 +209,10 @@ impl RaftNode {
         }
     }
 
-    fn change_members(&self, change: ChangeOfMembers) -> MembersChange {
+    fn change_members(
+        &self,
+        change: impl FnOnce(&Members) -> ChangeOfMembers + Send + 'static,
+    ) -> MembersChange {
         let (done, result) = oneshot::channel();
         let (shared, raft) = (Arc::clone(&self.shared), self.raft.clone());
         self.runtime.spawn(async move {
@@ -203,6 +220,7 @@ impl RaftNode {
             // change from an orderer that the one before has removed, which stops ordering.
             let orderer = shared.orderer();
             let orderer = orderer.filter(|id| locked(&shared.members).votes(*id));
+            let change = change(&locked(&shared.members));
             let is_allowed = match &change {
                 ChangeOfMembers::Voters(voters) if !voters.is_empty() => {
                     may_replace(&locked(&shared.members), shared.node, voters)

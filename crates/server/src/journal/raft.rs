@@ -493,22 +493,11 @@ impl Group for RaftEngine {
     }
 
     fn promote(&self, id: u64) -> Result<(), GroupError> {
-        let node = self.node()?;
-        let mut voters = node.report().voters;
-        voters.insert(id);
-        let voters: Vec<u64> = voters.into_iter().collect();
-        node.change_voters(&voters).wait().map_err(not_changed)
+        self.node()?.promote(id).wait().map_err(not_changed)
     }
 
     fn remove(&self, id: u64) -> Result<(), GroupError> {
-        let node = self.node()?;
-        let mut voters = node.report().voters;
-        let change = if voters.remove(&id) {
-            node.change_voters(&voters.into_iter().collect::<Vec<_>>())
-        } else {
-            node.remove_learner(id)
-        };
-        change.wait().map_err(not_changed)
+        self.node()?.remove(id).wait().map_err(not_changed)
     }
 
     fn take_over(&self) -> Result<(), GroupError> {

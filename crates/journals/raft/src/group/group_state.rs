@@ -1,7 +1,7 @@
 //! What the library knows of the group, and what it is asked to do.
 
 use super::{Frame, Raft, Types, entry_id};
-use crate::members::{MemberAddress, Members, MembersError};
+use crate::members::{ChangeOfMembers, MemberAddress, Members, MembersError};
 use crate::wal::EntryId;
 use bytes::Bytes;
 use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
@@ -9,7 +9,6 @@ use openraft::raft::{ClientWriteResult, VoteRequest};
 use openraft::{
     ChangeMembers, CommittedLeaderId, LeaderId, LogId, Membership, RaftMetrics, ServerState,
 };
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -153,15 +152,6 @@ pub(crate) async fn purge(raft: &Raft, checkpoint: EntryId, upto: u64) -> bool {
     // The library counts from 0.
     raft.trigger().purge_log(upto - 1).await.is_ok()
 }
-
-/// A change of the members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ChangeOfMembers {
-    AddLearner(u64, MemberAddress),
-    RemoveLearner(u64),
-    Voters(BTreeSet<u64>),
-}
-
 /// Changes the members; returns once it is committed. Replacing voters takes two entries, the
 /// first of which lets old and new ones decide together. If only that one is committed, because its
 /// orderer was lost, the next change ends what it began.

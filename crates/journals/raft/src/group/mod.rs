@@ -14,8 +14,7 @@ mod suite_tests;
 
 pub(crate) use checkpoints::Checkpoints;
 pub(crate) use group_state::{
-    ChangeOfMembers, GroupWatch, ProposalOutcome, change_members, has, propose, purge, stand,
-    step_down, unheard,
+    GroupWatch, ProposalOutcome, change_members, has, propose, purge, stand, step_down, unheard,
 };
 pub(crate) use machine::Machine;
 pub use network::Links;
