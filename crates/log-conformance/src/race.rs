@@ -2,6 +2,7 @@
 
 use crate::oracle::{append, append_if, largest_query, small_segments};
 use crate::{JournalUnderTest, Nodes};
+use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellspring_log::{AppendError, Options};
@@ -14,11 +15,11 @@ const KEYS: usize = 200;
 /// Each key has one winner, and the other clients are told so.
 pub(super) fn race(
     nodes: &Nodes,
-    keys: usize,
+    keys: Range<usize>,
     condition: impl Fn(usize) -> (Event, AppendCondition) + Sync,
 ) {
     let start = Barrier::new(CONTENDERS);
-    for key in 0..keys {
+    for key in keys {
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let contender = |n: usize| {
                 let (start, condition) = (&start, &condition);
@@ -46,11 +47,11 @@ pub(super) fn race(
 pub fn eight_contenders_for_two_hundred_keys_have_one_winner_each(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let tag = |key: usize| format!("key:{key}");
-    race(&nodes, KEYS, |key| {
+    race(&nodes, 0..KEYS, |key| {
         let condition = AppendCondition::not_exists(Query::item(&[], &[&tag(key)]));
         (Event::json("TagOnly", &[&tag(key)], "1"), condition)
     });
-    race(&nodes, KEYS, |key| {
+    race(&nodes, 0..KEYS, |key| {
         let name = format!("Type{key}");
         (Event::json(&name, &[], "1"), AppendCondition::not_exists(Query::item(&[&name], &[])))
     });
@@ -60,7 +61,7 @@ pub fn eight_contenders_for_two_hundred_keys_have_one_winner_each(journal: &dyn 
     for _ in 0..100 {
         nodes.append(append(&filler)).unwrap();
     }
-    race(&nodes, KEYS, |key| {
+    race(&nodes, 0..KEYS, |key| {
         let mixed = Query {
             items: vec![
                 QueryItem::new(&["Mixed"], &["common", &tag(key)]),
@@ -79,7 +80,7 @@ pub fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones(
     // Small segments, so some conditions are judged over sealed ones.
     let nodes = Nodes::open(journal, 1, &small_segments());
     let contenders = AtomicUsize::new(0);
-    race(&nodes, 60, |key| {
+    race(&nodes, 0..60, |key| {
         let tag = format!("key:{key}");
         let item = QueryItem::new(&[], &[&tag]);
         let query = match contenders.fetch_add(1, Ordering::Relaxed) % 2 {
