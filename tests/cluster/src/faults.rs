@@ -27,10 +27,10 @@ pub(crate) enum Fault {
     /// node to PostgreSQL, or else from the other nodes to it.
     DropLink,
     /// Nothing passes a node's link in either direction. By themselves, nodes connect twice: this
-    /// one is heard and hears nothing.
+    /// one hears and is not heard.
     StallLink,
     /// What is asked over the leader's link arrives and no answer does: it does not learn what was
-    /// committed, or others do not learn what it has done for them.
+    /// committed. By themselves: it is heard and hears nothing.
     StallAnswers,
     /// The connections of a node's link are closed once.
     ResetLink,
@@ -251,6 +251,9 @@ impl<'a> FaultInjector<'a> {
             Fault::PauseFollower => self.follower().map(|node| self.pause(node)),
             Fault::DropLink => self.any().map(|node| self.break_link(node, Link::Dropped)),
             Fault::StallLink => self.any().map(|node| self.break_link(node, Link::Stalled)),
+            Fault::StallAnswers if self.world.arguments.raft => {
+                self.leader().map(|node| self.deafen(node))
+            }
             Fault::StallAnswers => {
                 self.leader().map(|node| self.break_link(node, Link::AnswersStalled))
             }
@@ -351,6 +354,16 @@ impl<'a> FaultInjector<'a> {
             self.rest(100, 8000);
             proxy.set(Link::Whole);
         }
+        node.name.clone()
+    }
+
+    fn deafen(&mut self, node: &Node) -> String {
+        let others = self.world.cluster.nodes.iter().filter(|other| other.name != node.name);
+        let links: Vec<_> = others.filter_map(|other| other.link.clone()).collect();
+        links.iter().for_each(|link| link.deafen(Some(&node.name)));
+        self.breaks();
+        self.rest(100, 8000);
+        links.iter().for_each(|link| link.deafen(None));
         node.name.clone()
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) enum Link {
 #[derive(Debug)]
 struct State {
     link: Link,
+    /// A node whose streams bring it nothing.
+    deaf: Option<String>,
     upstream: SocketAddr,
     open: Vec<(TcpStream, TcpStream)>,
 }
@@ -40,7 +42,7 @@ impl Proxy {
     pub(crate) fn new(upstream: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let state = State { link: Link::Whole, upstream, open: Vec::new() };
+        let state = State { link: Link::Whole, deaf: None, upstream, open: Vec::new() };
         let proxy = Proxy { address, state: Arc::new(Mutex::new(state)) };
         let accepting = proxy.clone();
         thread::spawn(move || {
@@ -61,6 +63,11 @@ impl Proxy {
         if link == Link::Dropped {
             self.reset();
         }
+    }
+
+    /// What is sent by the streams that this node has dialed does not arrive.
+    pub(crate) fn deafen(&self, node: Option<&str>) {
+        self.state().deaf = node.map(str::to_owned);
     }
 
     /// Closes all connections; new ones are forwarded.
@@ -90,18 +97,38 @@ impl Proxy {
         server.set_nodelay(true)?;
         self.state().open.push((node.try_clone()?, server.try_clone()?));
         let (from_node, from_server) = (node.try_clone()?, server.try_clone()?);
-        let there = self.clone();
-        thread::spawn(move || there.copy(from_node, server, &[Link::Stalled]));
+        let dialer = Arc::new(OnceLock::new());
+        let (there, known) = (self.clone(), Arc::clone(&dialer));
+        thread::spawn(move || {
+            let is_held = |state: &State, piece: &[u8]| {
+                if let Some(name) = dialer_of(piece) {
+                    let _ = known.set(name);
+                }
+                state.link == Link::Stalled
+            };
+            there.copy(from_node, server, is_held);
+        });
         let back = self.clone();
-        thread::spawn(move || back.copy(from_server, node, &[Link::Stalled, Link::AnswersStalled]));
+        thread::spawn(move || {
+            let is_held = |state: &State, _: &[u8]| {
+                let is_deaf = state.deaf.is_some() && state.deaf.as_ref() == dialer.get();
+                is_deaf || [Link::Stalled, Link::AnswersStalled].contains(&state.link)
+            };
+            back.copy(from_server, node, is_held);
+        });
         Ok(())
     }
 
-    /// Copies until either side ends, and pauses while the link is in one of the states `held`.
-    fn copy(&self, mut from: TcpStream, mut to: TcpStream, held: &[Link]) {
+    /// Copies until either side ends, and pauses while what was read is held.
+    fn copy(
+        &self,
+        mut from: TcpStream,
+        mut to: TcpStream,
+        is_held: impl Fn(&State, &[u8]) -> bool,
+    ) {
         let mut piece = [0; 32 * 1024];
         while let Ok(count) = from.read(&mut piece) {
-            while held.contains(&self.state().link) {
+            while is_held(&self.state(), &piece[..count]) {
                 thread::sleep(LOOK);
             }
             if count == 0 || to.write_all(&piece[..count]).is_err() {
@@ -111,6 +138,15 @@ impl Proxy {
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }
+}
+
+/// The name of the node that begins a stream with these bytes.
+fn dialer_of(begun: &[u8]) -> Option<String> {
+    const NAME_AT: usize = 75;
+    let is_stream = begun.starts_with(b"WS\x01RAFT");
+    let (length, name) = begun.get(NAME_AT..).filter(|_| is_stream)?.split_first()?;
+    let name = name.get(..usize::from(*length))?;
+    std::str::from_utf8(name).ok().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -148,6 +184,21 @@ mod tests {
             assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
             proxy.set(Link::Whole);
             assert_eq!(heard(&mut stream, 5000).unwrap(), b'b');
+        }
+        let mut begun = [0; 80];
+        begun[..7].copy_from_slice(b"WS\x01RAFT");
+        begun[75..78].copy_from_slice(b"\x02n1");
+        let mut dialed = TcpStream::connect(proxy.address).unwrap();
+        dialed.write_all(&begun).unwrap();
+        begun.iter().for_each(|byte| assert_eq!(heard(&mut dialed, 5000).unwrap(), *byte));
+        for (deaf, hears) in [(None, true), (Some("n2"), true), (Some("n1"), false)] {
+            proxy.deafen(deaf);
+            dialed.write_all(b"d").unwrap();
+            assert_eq!(
+                heard(&mut dialed, if hears { 5000 } else { 100 }).is_ok(),
+                hears,
+                "{deaf:?}"
+            );
         }
         proxy.set(Link::Dropped);
         assert_eq!(heard(&mut stream, 5000).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
