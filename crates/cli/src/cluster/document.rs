@@ -58,6 +58,13 @@ impl GroupDocument {
         (voters().filter(|member| member.reachable).count(), voters().count())
     }
 
+    /// A warning about an even number of voters.
+    pub(crate) fn is_even(&self) -> Option<String> {
+        let (_, voters) = self.voters();
+        (voters > 0 && voters.is_multiple_of(2))
+            .then(|| format!("{voters} voters survive no more failures than {}", voters - 1))
+    }
+
     /// What it lacks for its work, in words.
     pub(crate) fn lacks(&self) -> Option<String> {
         match (&*self.stage, self.voters()) {

@@ -1,16 +1,17 @@
 //! `wellspring cluster init` and `join`: nodes that order their logs themselves become a cluster.
 
 use super::ask;
-use super::document::ClusterDocument;
-use super::status::{PATH, leading};
+use super::document::{ClusterDocument, GroupDocument};
+use super::status::{PATH, group_of, leading};
 use crate::answer::read;
 use crate::argument_error::ArgumentError;
 use crate::credentials::Credentials;
 use crate::exit::{Code, Failure, say};
-use crate::server::{Server, endpoint};
+use crate::server::Server;
 use crate::span;
 use serde::Deserialize;
 use std::time::Duration;
+use wellspring_client::endpoint::Endpoint;
 use wellspring_client::trust::Trust;
 use wellspring_client::{Client, Request};
 use wellspring_log::{Clock as _, SystemClock};
@@ -113,7 +114,9 @@ fn post(client: &mut Client, path: &str, body: &serde_json::Value) -> Result<Fou
 }
 
 pub(super) fn init(args: &InitArgs) -> Result<(), Failure> {
-    let endpoint = endpoint(&args.urls[0])?;
+    let url = &args.urls[0];
+    let endpoint =
+        Endpoint::parse(url).map_err(|error| Failure::usage(format!("{url}: {error}")))?;
     let authorization = args.credentials.authorization(&endpoint)?;
     let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
     let mut client = client.with_authorization(authorization);
@@ -152,7 +155,15 @@ pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
             while_unavailable(ORDERED_WITHIN, || post(&mut client, "/v1/cluster/join", &body))?;
         let node = step.nodes.join(", ");
         match (&*step.state, args.learner) {
-            ("voter", _) => return say(&format!("{node} is a voter of the cluster.")),
+            ("voter", _) => {
+                say(&format!("{node} is a voter of the cluster."))?;
+                let document =
+                    ClusterDocument::read(&ask(&mut client, &Request::get(PATH, &[]))?.body)?;
+                if let Some(warning) = group_of(&document).and_then(GroupDocument::is_even) {
+                    eprintln!("{warning}: let another node join, or remove one");
+                }
+                return Ok(());
+            }
             ("learner", true) => return say(&format!("{node} follows the cluster.")),
             _ => {}
         }

@@ -40,7 +40,7 @@ pub(super) fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
     leading.first().copied()
 }
 
-fn group_of(document: &ClusterDocument) -> Option<&GroupDocument> {
+pub(super) fn group_of(document: &ClusterDocument) -> Option<&GroupDocument> {
     document.engine.as_ref()?.group.as_ref()
 }
 
@@ -131,6 +131,7 @@ fn of_group(node: &str, group: &GroupDocument) -> Vec<String> {
         _ => format!("{reachable} of {voters} voters reachable"),
     };
     let mut lines = vec![format!("group: {reach}; {orders}; {far}")];
+    lines.extend(group.is_even());
     let learners: Vec<&str> =
         group.members.iter().filter(|member| !member.votes).map(|member| &*member.node).collect();
     if !learners.is_empty() {

@@ -70,7 +70,9 @@ async fn take_off(face: &ClusterFace, request: &Request, node: &str) -> Answer {
     let forgotten = elsewhere(move || host.node.forget_member(&name)).await?;
     match request.effects.settle(forgotten) {
         Ok(position) => Ok(Response::empty(204).at(position)),
-        Err(StepRefusal { error: NodeError::NotFound, .. }) => Err(unknown(node)),
+        Err(StepRefusal { error: NodeError::NotFound, .. }) => {
+            Err(face.members()?.lack(node).field("node"))
+        }
         Err(refused) => Err(refused.into()),
     }
 }

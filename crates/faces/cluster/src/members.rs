@@ -24,11 +24,14 @@ impl Members {
     /// # Errors
     /// 404: there is none.
     pub(super) fn known_url(&self, node: &str) -> Result<&str, Box<Problem>> {
-        self.url(node).ok_or_else(|| {
-            let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            let detail = format!("no node {node:?} has joined; known nodes: {}", known.join(", "));
-            NODE_NOT_FOUND.because(detail).field("to")
-        })
+        self.url(node).ok_or_else(|| self.lack(node).field("to"))
+    }
+
+    /// There is no node of this name.
+    pub(super) fn lack(&self, node: &str) -> Box<Problem> {
+        let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        let detail = format!("no node {node:?} has joined; known nodes: {}", known.join(", "));
+        NODE_NOT_FOUND.because(detail)
     }
 
     /// Names and URLs, by name.

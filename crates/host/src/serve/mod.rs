@@ -499,7 +499,7 @@ fn survive_file_limit() -> Option<Signal> {
 
 /// The signals that stop a server, handled from when this is made: none ends the process at once
 /// after that.
-struct StopSignals {
+pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
@@ -509,7 +509,7 @@ impl StopSignals {
     ///
     /// # Errors
     /// A sentence: the system refuses to handle signals.
-    fn watch() -> Result<StopSignals, SetupError> {
+    pub(super) fn watch() -> Result<StopSignals, SetupError> {
         let watch = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
         Ok(StopSignals {
             terminate: watch(SignalKind::terminate())?,
@@ -518,7 +518,7 @@ impl StopSignals {
     }
 
     /// Waits for the next one.
-    async fn next(&mut self) -> &'static str {
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",

@@ -5,7 +5,7 @@
 //! There are no accounts to ask before the logs are there. So nothing here tells more than a name,
 //! numbers and a state, and only a node that is no member yet can be told to become one.
 
-use super::listeners;
+use super::{StopSignals, listeners};
 use crate::cluster::founding::{FOUND_PATH, INIT_PATH, MAX_BODY_BYTES, MEMBER_PATH, read};
 use crate::cluster::group::GroupStage;
 use crate::cluster::node_auth::{self, Sender};
@@ -38,7 +38,9 @@ use wellspring_client::connection::Content;
 
 /// Time between two looks at the group.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often it is said again what is waited for.
+/// What is waited for for so long is said: the steps of a founding follow each other sooner.
+const SAY_AFTER: Duration = Duration::from_secs(1);
+/// How often it is said again.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// How long a client may take with a head.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
@@ -91,8 +93,12 @@ impl Waiting {
             tls: tls.map(Arc::clone),
             over: seen,
         });
+        let signals = {
+            let _entered = runtime.enter();
+            StopSignals::watch()?
+        };
         threads::spawn("waiting".to_owned(), move || {
-            runtime.block_on(accept(copied, &served));
+            runtime.block_on(accept(copied, &served, signals));
         })?;
         tracing::info!(%address, "listens for the other nodes");
         Ok(Some(Waiting { cluster: Arc::clone(cluster), listener, over }))
@@ -102,7 +108,7 @@ impl Waiting {
     /// goes on without it: then its copies can be read.
     pub(super) fn until_ordered(&self) {
         let Some(group) = self.cluster.engine.group() else { return };
-        let mut said = String::new();
+        let (mut waited_for, mut is_said) = (String::new(), false);
         let mut silent = Duration::ZERO;
         loop {
             let state = group.state();
@@ -111,9 +117,12 @@ impl Waiting {
                 return;
             }
             let why = why(group);
-            if why != said || silent >= SAY_AGAIN {
-                tracing::warn!(node = %self.cluster.node, "{why}");
-                (said, silent) = (why, Duration::ZERO);
+            if why != waited_for {
+                (waited_for, is_said, silent) = (why, false, Duration::ZERO);
+            }
+            if silent >= if is_said { SAY_AGAIN } else { SAY_AFTER } {
+                tracing::warn!(node = %self.cluster.node, "{waited_for}");
+                (is_said, silent) = (true, Duration::ZERO);
             }
             std::thread::sleep(LOOK);
             silent += LOOK;
@@ -143,7 +152,7 @@ fn why(group: &dyn Group) -> String {
     }
 }
 
-async fn accept(listener: TcpListener, served: &Arc<Served>) {
+async fn accept(listener: TcpListener, served: &Arc<Served>, mut signals: StopSignals) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -155,8 +164,14 @@ async fn accept(listener: TcpListener, served: &Arc<Served>) {
     let mut over = served.over.clone();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            biased;
             _ = over.wait_for(|&over| over) => break,
+            signal = signals.next() => {
+                tracing::info!(signal, "stopping");
+                // Nothing has been answered that would have to be kept.
+                std::process::exit(0);
+            }
+            accepted = listener.accept() => accepted,
         };
         let (Ok((stream, peer)), Ok(permit)) = (accepted, Arc::clone(&room).try_acquire_owned())
         else {

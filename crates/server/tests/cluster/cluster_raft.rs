@@ -62,6 +62,8 @@ fn a_cluster_is_founded_once_and_says_what_it_waits_for() {
     init(&[&a, &b], &[]).failed(64, "--even");
     let nobody = format!("http://127.0.0.1:{}", free_port());
     run(&["cluster", "init", &a.url(), &b.url(), &nobody]).failed(69, "cannot reach");
+    let mut stopped = waiting.node("stopped");
+    assert_eq!(stopped.terminate().code(), Some(0));
     let c = waiting.node("c");
     let founded = init(&[&a, &b, &c], &[]).done();
     assert!(founded.contains("was founded by a, b, c"), "{founded}");
@@ -89,6 +91,7 @@ fn a_cluster_is_founded_once_and_says_what_it_waits_for() {
     position_of(&d.client().post("/v1/append", &event("by d")).unwrap());
     let status = run(&["cluster", "status", "--url", &d.url()]).done();
     assert!(status.contains("4 of 4 voters reachable"), "{status}");
+    assert!(status.contains("4 voters survive no more failures than 3"), "{status}");
 }
 
 /// A figure of a node; 0 while it does not answer.
