@@ -176,7 +176,7 @@ impl Group {
         let clock = Arc::clone(&member.clock) as Arc<_>;
         let (patience, start) = (self.patience, dice.draw());
         let copies = self.copies.others(at);
-        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies, runtime: None };
         let node = HandNode::start(wal, self.wires.links(member.id), options);
         let node = node.map_err(|error| NotStarted::Later(error.to_string()))?;
         // The start may have purged what a checkpoint stands for.

@@ -58,7 +58,14 @@ fn group(dir: &Path) -> Nodes {
         let wal = Wal::open(storage, WalOptions::default()).unwrap().unwrap();
         let clock = Arc::new(SystemClock);
         let (patience, copies) = (Duration::from_millis(500), Arc::new(NoCopies));
-        let options = RaftOptions { patience, start: id, clock, keep_bytes: 256 << 20, copies };
+        let options = RaftOptions {
+            patience,
+            start: id,
+            clock,
+            keep_bytes: 256 << 20,
+            copies,
+            runtime: None,
+        };
         let node = RaftNode::start(wal, Arc::new(Wires(id, Arc::clone(&nodes))), options).unwrap();
         nodes[id as usize - 1].set(node).unwrap();
     }

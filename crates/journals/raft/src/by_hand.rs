@@ -1,10 +1,10 @@
-//! A node without threads: what they would do is done by hand, in the order in which the simulator
+//! A node without a thread: what it would do is done by hand, in the order in which the simulator
 //! wants it. So barriers are slow, fail, or never come, and a node dies between any two pieces of
 //! work.
 
 use crate::checkpoint::Checkpoint;
 use crate::frame;
-use crate::group::{self, Links, StartError, WalWriter};
+use crate::group::{self, Links, StartError};
 use crate::members::MemberAddress;
 use crate::node::{NodeTurner, RaftNode, RaftOptions, assemble};
 use crate::wal::{Entry, Wal};
@@ -17,7 +17,6 @@ use wellspring_log::shared::Place;
 pub struct HandNode {
     node: RaftNode,
     turner: NodeTurner,
-    writer: WalWriter,
 }
 
 impl HandNode {
@@ -30,23 +29,18 @@ impl HandNode {
         links: Arc<dyn Links>,
         options: RaftOptions,
     ) -> Result<HandNode, StartError> {
-        let (shared, mut writer, turner, mut started) = assemble(wal, links, options)?;
-        let runtime = turner.runtime.clone();
+        let (mut turner, mut started) = assemble(wal, links, options)?;
         let raft = loop {
             turner.runtime.turn();
             if let Ok(raft) = started.try_recv() {
                 break raft?;
             }
-            if !writer.has_work() {
+            if !turner.writer.work() {
                 return Err(StartError::stopped());
             }
-            writer.work();
         };
-        Ok(HandNode {
-            node: RaftNode { shared, runtime, raft, threads: Vec::new() },
-            turner,
-            writer,
-        })
+        let (shared, runtime) = (Arc::clone(&turner.shared), turner.runtime.clone());
+        Ok(HandNode { node: RaftNode { shared, runtime, raft, has_ended: None }, turner })
     }
 
     /// Does what is due and ready. Returns when the next timer is due, in µs of the clock.
@@ -56,18 +50,18 @@ impl HandNode {
 
     /// Whether something is to be done on the WAL.
     pub fn has_wal_work(&mut self) -> bool {
-        self.writer.has_work()
+        self.turner.writer.has_work()
     }
 
     /// Does one piece of work on the WAL, if there is one: a write and its barrier.
     pub fn work_on_wal(&mut self) {
-        self.writer.work();
+        self.turner.writer.work();
     }
 
     /// The WAL.
     #[must_use]
     pub fn wal(&self) -> &Wal {
-        &self.writer.wal
+        &self.turner.writer.wal
     }
 
     /// Stands for election, although it may hear an orderer.

@@ -13,7 +13,7 @@
 //! - `group`: the consensus library and nothing beside it.
 //! - `runtime`: what the library runs in, turned by hand.
 //! - `elector`: when a node stands for election. Pure. `election`: who orders.
-//! - `node`: the threads of a node and what they do; `shared_node`: what they share.
+//! - `node`: the thread of a node and what it does; `shared_node`: what it shares with the logs.
 //! - `members`: who belongs to the group; `membership`: whether a node does.
 //! - `by_hand`: a node without threads, for the simulator.
 //! - `message`: what nodes tell each other; `wire`: the same as bytes.

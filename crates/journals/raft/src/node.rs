@@ -1,5 +1,9 @@
-//! A node of the group: one thread turns the runtime with the library and what is around it,
-//! another one writes the WAL. What they do can be done [by hand](crate::by_hand) instead.
+//! A node of the group: one thread turns the runtime with the library and what is around it, and
+//! writes the WAL when nothing else is ready. What it does can be done [by hand](crate::by_hand)
+//! instead.
+//!
+//! The library waits for each barrier before it does anything else, so a second thread for the WAL
+//! would only add two changes of threads to each barrier.
 
 use crate::checkpoint::Checkpoint;
 use crate::copy_source::CopySource;
@@ -16,7 +20,7 @@ use crate::members::{
 };
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::plants::{Plant, planted};
-use crate::runtime::{HandRuntime, pause, within};
+use crate::runtime::{Between, HandRuntime, pause, within};
 use crate::shared_log::{LeadChoice, RaftLog};
 use crate::shared_node::{NOBODY, SharedNode, locked};
 use crate::trim::trim;
@@ -25,9 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, OnceLock, mpsc as blocking};
+use std::thread;
 use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, mpsc, oneshot};
 use wellspring_log::Clock;
 use wellspring_log::shared::OfferOutcome;
@@ -50,6 +55,9 @@ pub struct RaftOptions {
     pub keep_bytes: u64,
     /// The copies of other nodes.
     pub copies: Arc<dyn CopySource>,
+    /// The thread that the node works on, together with its links: no thread is changed between a
+    /// message and what it causes. Barriers block it. `None`: a thread of its own.
+    pub runtime: Option<Handle>,
 }
 
 /// What a node knows of its group.
@@ -92,7 +100,8 @@ pub struct RaftNode {
     pub(crate) shared: Arc<SharedNode>,
     pub(crate) runtime: HandRuntime,
     pub(crate) raft: Raft,
-    pub(crate) threads: Vec<JoinHandle<()>>,
+    /// Its sender is dropped when nothing is turned any more.
+    pub(crate) has_ended: Option<Mutex<blocking::Receiver<()>>>,
 }
 
 impl fmt::Debug for RaftNode {
@@ -103,7 +112,8 @@ impl fmt::Debug for RaftNode {
 
 impl RaftNode {
     /// Starts a node on its WAL. A node that belongs to no group waits until one is
-    /// [founded](Self::found) here, or an orderer writes to it. Blocks for a moment.
+    /// [founded](Self::found) here, or an orderer writes to it. Blocks for a moment, and must not be
+    /// called on the thread of the runtime.
     ///
     /// # Errors
     /// [`StartError`].
@@ -112,18 +122,28 @@ impl RaftNode {
         links: Arc<dyn Links>,
         options: RaftOptions,
     ) -> Result<RaftNode, StartError> {
-        let (shared, writer, turner, started) = assemble(wal, links, options)?;
-        let runtime = turner.runtime.clone();
-        let writing = spawn("raft-wal", move || writer.serve());
-        let turning = spawn("raft-node", move || turner.serve());
-        let threads = [writing, turning].into_iter().collect::<io::Result<Vec<_>>>();
-        let threads = threads.map_err(|error| {
-            shared.is_ending.store(true, Ordering::Release);
-            runtime.end();
-            StartError::Thread(error)
-        })?;
-        let raft = started.blocking_recv().map_err(|_| StartError::stopped())??;
-        Ok(RaftNode { shared, runtime, raft, threads })
+        let given = options.runtime.clone();
+        let (turner, started) = assemble(wal, links, options)?;
+        let (shared, runtime) = (Arc::clone(&turner.shared), turner.runtime.clone());
+        let (ending, has_ended) = blocking::channel();
+        let serving = async move {
+            turner.serve().await;
+            drop(ending);
+        };
+        match given {
+            Some(given) => drop(given.spawn(serving)),
+            None => serve_alone(serving).map_err(StartError::Thread)?,
+        }
+        match started.blocking_recv().unwrap_or_else(|_| Err(StartError::stopped())) {
+            Ok(raft) => {
+                let has_ended = Some(Mutex::new(has_ended));
+                Ok(RaftNode { shared, runtime, raft, has_ended })
+            }
+            Err(error) => {
+                end(&shared, &runtime);
+                Err(error)
+            }
+        }
     }
 
     /// The node's id.
@@ -206,6 +226,7 @@ impl RaftNode {
         let orderer = self.shared.orderer().filter(|orderer| *orderer != self.id());
         if let Some(orderer) = orderer.filter(|_| self.shared.has_room()) {
             self.shared.peers.links.send(orderer, Message::HandOver { term });
+            self.shared.peers.links.flush();
         }
     }
 
@@ -283,25 +304,30 @@ impl RaftNode {
 
 impl Drop for RaftNode {
     fn drop(&mut self) {
-        self.shared.is_ending.store(true, Ordering::Release);
-        // Wakes the thread.
-        self.runtime.spawn(async {});
-        for thread in self.threads.drain(..).rev() {
-            // One that panicked has said so.
-            let _ = thread.join();
+        end(&self.shared, &self.runtime);
+        let is_turned_here = self.shared.thread.get() == Some(&thread::current().id());
+        if let Some(has_ended) = self.has_ended.take().filter(|_| !is_turned_here) {
+            let _ = locked(&has_ended).recv();
         }
     }
 }
 
+/// Has a node end, soon.
+fn end(shared: &SharedNode, runtime: &HandRuntime) {
+    shared.is_ending.store(true, Ordering::Release);
+    // So that it looks.
+    runtime.spawn(async {});
+}
+
 type Started = oneshot::Receiver<Result<Raft, StartError>>;
 
-/// Assembles the parts of a node; its threads, or the simulator, run them.
+/// Assembles the parts of a node; its thread, or the simulator, turns them.
 pub(crate) fn assemble(
     wal: Wal,
     links: Arc<dyn Links>,
     options: RaftOptions,
-) -> Result<(Arc<SharedNode>, WalWriter, NodeTurner, Started), StartError> {
-    let RaftOptions { patience, start, clock, keep_bytes, copies } = options;
+) -> Result<(NodeTurner, Started), StartError> {
+    let RaftOptions { patience, start, clock, keep_bytes, copies, .. } = options;
     let checkpoint = wal.checkpoint().map(Checkpoint::decode);
     let is_read = checkpoint.as_ref().is_none_or(Option::is_some);
     let checkpoint = checkpoint.flatten();
@@ -338,6 +364,7 @@ pub(crate) fn assemble(
         frames: AtomicU64::new(0),
         inbox,
         is_ending: AtomicBool::new(false),
+        thread: OnceLock::new(),
         clock: Arc::clone(&clock),
     });
     let (queue, writer) = WalWriter::new(wal, Arc::clone(&shared.lacks_room));
@@ -350,22 +377,33 @@ pub(crate) fn assemble(
     let trimming = (checkpoints, keep_bytes);
     let parts = (store, machine, trimming, arrivals);
     runtime.spawn(main(Arc::clone(&shared), runtime.clone(), parts, raft));
-    let turner = NodeTurner { runtime, shared: Arc::clone(&shared) };
-    Ok((shared, writer, turner, started))
+    Ok((NodeTurner { runtime, writer, shared }, started))
 }
 
-/// Turns the runtime of a node, which ends with it.
+/// Turns the runtime of a node, which ends with it, and writes its WAL.
 pub(crate) struct NodeTurner {
     pub(crate) runtime: HandRuntime,
-    shared: Arc<SharedNode>,
+    pub(crate) writer: WalWriter,
+    pub(crate) shared: Arc<SharedNode>,
 }
 
 impl NodeTurner {
-    fn serve(self) {
-        while !self.shared.is_ending.load(Ordering::Acquire) {
-            let due_us = self.runtime.turn();
-            self.runtime.wait(due_us);
-        }
+    async fn serve(mut self) {
+        let _ = self.shared.thread.set(thread::current().id());
+        let (runtime, shared) = (self.runtime.clone(), Arc::clone(&self.shared));
+        let between = || {
+            // Only now: what was committed has been told here before others hear of it, and what
+            // goes to one node goes at once.
+            shared.peers.links.flush();
+            if shared.is_ending.load(Ordering::Acquire) {
+                Between::Ended
+            } else if self.writer.work() {
+                Between::Worked
+            } else {
+                Between::Idle
+            }
+        };
+        runtime.serve(between).await;
     }
 }
 
@@ -378,8 +416,10 @@ impl Drop for NodeTurner {
 }
 
 #[allow(clippy::disallowed_methods)] // the door for threads
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body)
+fn serve_alone(serving: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_time().build()?;
+    let thread = thread::Builder::new().name("raft-node".to_owned());
+    thread.spawn(move || runtime.block_on(serving)).map(drop)
 }
 
 /// What the library and the tasks around it take.

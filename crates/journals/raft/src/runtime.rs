@@ -1,6 +1,6 @@
 //! A runtime that is turned by hand: it polls what is ready, one task after the other, in the order
-//! in which they became ready. In production one thread turns it; a test can turn it by a seed. It
-//! has no threads, and its time is that of a [`Clock`].
+//! in which they became ready. In production a task of tokio's turns it; a test can turn it by a
+//! seed. It has no threads, and its time is that of a [`Clock`].
 //!
 //! What runs in it finds it through a variable of the thread that turns it, because the library
 //! spawns tasks and asks for the time without a handle. A thread may turn several runtimes, one
@@ -10,11 +10,11 @@ use openraft::{AsyncRuntime, Instant as _, OptionalSend};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::ops::{Add, AddAssign, Sub, SubAssign};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -33,8 +33,6 @@ pub(crate) struct HandRuntime(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Something became ready.
-    ready: Condvar,
     clock: Arc<dyn Clock>,
 }
 
@@ -50,8 +48,18 @@ struct State {
     last_number: u64,
     /// Nothing is polled or spawned any more.
     has_ended: bool,
-    /// A thread sleeps until something is ready.
-    sleeps: bool,
+    /// Whoever is woken when something is ready.
+    sleeper: Option<Waker>,
+}
+
+/// What whoever turns a runtime has done when nothing was ready.
+pub(crate) enum Between {
+    /// Something, by which a task may be ready.
+    Worked,
+    /// Nothing.
+    Idle,
+    /// The runtime is not turned any more.
+    Ended,
 }
 
 struct Task {
@@ -72,12 +80,9 @@ impl Wake for Task {
             let mut state = runtime.state();
             if !state.has_ended {
                 state.ready.push_back(self);
-                // A notification is a system call, even without a sleeping thread.
-                let sleeps = std::mem::take(&mut state.sleeps);
+                let sleeper = state.sleeper.take();
                 drop(state);
-                if sleeps {
-                    runtime.ready.notify_one();
-                }
+                sleeper.map(Waker::wake);
             }
         }
     }
@@ -92,8 +97,7 @@ impl Shared {
 impl HandRuntime {
     /// A runtime with nothing to do.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> HandRuntime {
-        let (state, ready) = (Mutex::default(), Condvar::new());
-        HandRuntime(Arc::new(Shared { state, ready, clock }))
+        HandRuntime(Arc::new(Shared { state: Mutex::default(), clock }))
     }
 
     /// Adds a task.
@@ -143,16 +147,48 @@ impl HandRuntime {
         due
     }
 
-    /// Sleeps until something is ready, or until this time of the clock.
-    pub(crate) fn wait(&self, due_us: Option<u64>) {
+    /// Turns it until `between` says that it ends, which is called whenever nothing is ready. In a
+    /// task of tokio's, with a clock that goes like tokio's; other tasks of the thread take turns
+    /// with it.
+    pub(crate) async fn serve(&self, mut between: impl FnMut() -> Between) {
+        let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut timer_due_us = None;
+        let serving = poll_fn(|context| {
+            loop {
+                let due_us = self.turn();
+                match between() {
+                    Between::Ended => return Poll::Ready(()),
+                    Between::Worked => {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Between::Idle => {}
+                }
+                if timer_due_us != due_us {
+                    let left = due_us.map(|due| due.saturating_sub(self.0.clock.monotonic_us()));
+                    let left = Duration::from_micros(left.unwrap_or(u64::from(u32::MAX)));
+                    timer.as_mut().reset(tokio::time::Instant::now() + left);
+                    timer_due_us = due_us;
+                }
+                if timer.as_mut().poll(context).is_ready() {
+                    timer_due_us = None;
+                } else if self.sleeps(context.waker()) {
+                    return Poll::Pending;
+                }
+            }
+        });
+        // What the tasks wait for counts as tokio's: one task of it would soon get nothing more.
+        tokio::task::unconstrained(serving).await;
+    }
+
+    /// Has someone woken when something is ready, unless something is.
+    fn sleeps(&self, sleeper: &Waker) -> bool {
         let mut state = self.0.state();
-        if !state.ready.is_empty() || state.has_ended {
-            return;
+        let sleeps = state.ready.is_empty() && !state.has_ended;
+        if sleeps {
+            state.sleeper = Some(sleeper.clone());
         }
-        state.sleeps = true;
-        let left_us = due_us.map(|due| due.saturating_sub(self.0.clock.monotonic_us()));
-        let left = Duration::from_micros(left_us.unwrap_or(u64::from(u32::MAX)));
-        drop(self.0.ready.wait_timeout(state, left));
+        sleeps
     }
 
     fn poll(&self, task: &Arc<Task>) {
@@ -175,7 +211,6 @@ impl HandRuntime {
             state.ready.clear();
             std::mem::take(&mut state.tasks)
         };
-        self.0.ready.notify_all();
         let before = TURNED.replace(Some(Arc::clone(&self.0)));
         tasks.into_values().for_each(|task| drop(task.take()));
         TURNED.set(before);

@@ -1,4 +1,4 @@
-//! What the threads of a node share with its logs.
+//! What the thread of a node shares with its logs.
 
 use crate::copy_source::CopySource;
 use crate::delivery::{Asker, Delivery};
@@ -11,7 +11,8 @@ use crate::wal::WalReader;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use wellspring_log::Clock;
@@ -57,6 +58,8 @@ pub(crate) struct SharedNode {
     pub(crate) frames: AtomicU64,
     pub(crate) inbox: mpsc::UnboundedSender<(u64, Message)>,
     pub(crate) is_ending: AtomicBool,
+    /// The thread that turns the node.
+    pub(crate) thread: OnceLock<ThreadId>,
 }
 
 /// What waits to be proposed.

@@ -158,6 +158,10 @@ impl Links for StreamLinks {
         let channel = if message.is_bulk() { Channel::Bulk } else { Channel::Control };
         self.streams.send(to, channel, message.encode());
     }
+
+    fn flush(&self) {
+        self.streams.flush();
+    }
 }
 
 /// The copies of the other members.
@@ -276,7 +280,8 @@ impl RaftEngine {
             turn: AtomicUsize::new(0),
         });
         let (patience, keep_bytes) = (self.patience, self.keep_bytes);
-        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
+        let runtime = Some(self.streams.runtime());
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies, runtime };
         let node = RaftNode::start(wal, Arc::new(links), options).map_err(failed)?;
         let running = Arc::new(Running { node, identity });
         let _ = known.set(Arc::downgrade(&running));

@@ -2,12 +2,15 @@
 //! TLS of everything else.
 //!
 //! A node dials each other one twice, so that heartbeats never wait behind data. Messages leave by
-//! the stream that this node has dialed; if it cannot, by the one that the other has. So a node
-//! that has closed its port, as it does before its logs are closed, is still answered. Which bytes
-//! are a message is the engine's business.
+//! the stream that the other node has dialed; if there is none, by the one that this node has. So a
+//! node that has closed its port, as it does before its logs are closed, still answers and is
+//! answered. Which bytes are a message is the engine's business.
+//!
+//! The streams that a node dials, and so what arrives, are on the thread of its engine. That writes
+//! messages itself unless a stream is full: between two nodes, only their two threads wake.
 //!
 //! ```text
-//! engine ─ send ─► queue ─► exchange ═ stream ═ exchange ─► sink ─► engine
+//! engine ─ send ─► queue ═ stream ═ exchange ─► sink ─► engine
 //! ```
 
 mod dial;
@@ -29,7 +32,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -157,6 +160,8 @@ struct Shared {
     /// What was wrong with a stream to or from a node, and when, by its name.
     faults: Mutex<BTreeMap<(Direction, String), (String, Instant)>>,
     refused: AtomicU64,
+    /// Whether messages may wait to be sent.
+    is_queued: AtomicBool,
 }
 
 /// The streams of a node. They end when this is dropped.
@@ -180,7 +185,9 @@ impl Streams {
         key: Arc<ClusterKey>,
         authorities: Option<PathBuf>,
     ) -> Result<Arc<Streams>, SetupError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
+        // The engine is a task among those of the streams, which are looked at after each of its
+        // barriers.
+        let runtime = Builder::new_current_thread().enable_all().event_interval(1).build();
         let runtime = runtime.map_err(|e| format!("cannot start the runtime of streams: {e}"))?;
         let (handle, (stop, stopped)) = (runtime.handle().clone(), oneshot::channel());
         threads::spawn("cluster-streams".to_owned(), move || {
@@ -194,8 +201,14 @@ impl Streams {
             peers: Mutex::default(),
             faults: Mutex::default(),
             refused: AtomicU64::new(0),
+            is_queued: AtomicBool::new(false),
         };
         Ok(Arc::new(Streams { shared: Arc::new(shared), runtime: handle, _stop: stop }))
+    }
+
+    /// The runtime of the thread of streams, on which the engine may work.
+    pub fn runtime(&self) -> Handle {
+        self.runtime.clone()
     }
 
     /// This node belongs to a group now. Only the first call counts.
@@ -216,10 +229,19 @@ impl Streams {
         }
     }
 
-    /// Sends a message to a node, or drops it. Never blocks.
+    /// Queues a message to a node, or drops it. Never blocks.
     pub fn send(&self, to: u64, channel: Channel, message: Bytes) {
         if let Some(peer) = lock(&self.shared.peers).get(&to) {
             peer.queues[channel as usize].push(message);
+            self.shared.is_queued.store(true, Ordering::Release);
+        }
+    }
+
+    /// Sends what is queued. Never blocks.
+    pub fn flush(&self) {
+        if self.shared.is_queued.swap(false, Ordering::AcqRel) {
+            let peers = lock(&self.shared.peers);
+            peers.values().flat_map(|peer| &peer.queues).for_each(StreamQueue::flush);
         }
     }
 

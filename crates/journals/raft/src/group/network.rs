@@ -27,8 +27,11 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The links of a node to the others. Messages may be lost, doubled, delayed and reordered.
 pub trait Links: Send + Sync + 'static {
-    /// Sends a message to a node, or drops it. Never blocks.
+    /// Sends a message to a node with the next [flush](Self::flush), or drops it. Never blocks.
     fn send(&self, to: u64, message: Message);
+
+    /// Sends what waits. Never blocks.
+    fn flush(&self) {}
 
     /// These are the members now, and where they were when they became members.
     fn members_are(&self, _members: &BTreeMap<u64, MemberAddress>) {}

@@ -1,4 +1,4 @@
-//! The library's storage over the WAL, whose writes wait for the device on a thread of their own.
+//! The library's storage over the WAL, whose writes are done between two turns of the runtime.
 
 use super::checkpoints::Checkpoints;
 use super::{RaftEntry, Types, entry_id, log_id, raft_entries, raft_vote, vote_of, wal_entries};
@@ -40,7 +40,7 @@ pub(crate) struct WalQueue {
 pub(crate) struct WalWriter {
     pub(crate) wal: Wal,
     work: Receiver<WalWork>,
-    #[cfg(feature = "simulated")]
+    /// The first piece of it, once it was looked for.
     next: Option<WalWork>,
 }
 
@@ -48,38 +48,27 @@ impl WalWriter {
     /// A writer, and the queue that it takes from, which says whether it lacks room.
     pub(crate) fn new(wal: Wal, lacks_room: Arc<AtomicBool>) -> (WalQueue, WalWriter) {
         let (sender, work) = channel();
-        let writer = WalWriter {
-            wal,
-            work,
-            #[cfg(feature = "simulated")]
-            next: None,
-        };
-        (WalQueue { sender, lacks_room }, writer)
+        (WalQueue { sender, lacks_room }, WalWriter { wal, work, next: None })
     }
 
     /// Works until all queues are gone.
+    #[cfg(test)]
     pub(crate) fn serve(mut self) {
         while let Ok(work) = self.work.recv() {
             work(&mut self.wal);
         }
     }
-}
 
-/// By hand.
-#[cfg(feature = "simulated")]
-impl WalWriter {
+    /// Whether something is to be done.
     pub(crate) fn has_work(&mut self) -> bool {
         self.next = self.next.take().or_else(|| self.work.try_recv().ok());
         self.next.is_some()
     }
 
-    /// Does one piece of work, if there is one.
-    pub(crate) fn work(&mut self) {
-        if self.has_work()
-            && let Some(work) = self.next.take()
-        {
-            work(&mut self.wal);
-        }
+    /// Does one piece of work; whether there was one. Blocks until the device has taken it.
+    pub(crate) fn work(&mut self) -> bool {
+        self.has_work();
+        self.next.take().map(|work| work(&mut self.wal)).is_some()
     }
 }
 

@@ -6,7 +6,7 @@
 use super::{Checkpoints, LogStore, Machine, Types, WalWriter};
 use crate::checkpoint::Checkpoint;
 use crate::delivery::Delivery;
-use crate::runtime::HandRuntime;
+use crate::runtime::{Between, HandRuntime};
 use crate::wal::{EntryId, Identity, Wal, WalOptions};
 use openraft::StorageError;
 use openraft::testing::{StoreBuilder, Suite};
@@ -42,18 +42,15 @@ impl StoreBuilder<Types, LogStore, Machine> for OverWal {
 fn run(test: impl Future<Output = Result<(), StorageError<u64>>> + Send + 'static) {
     let mut sleeping = tokio::runtime::Builder::new_multi_thread();
     let sleeping = sleeping.worker_threads(1).enable_time().build().unwrap();
-    let _entered = sleeping.enter();
     let runtime = HandRuntime::new(Arc::new(SystemClock));
     let (done, result) = channel();
     runtime.spawn(async move { done.send(test.await).unwrap() });
-    let result = loop {
-        let due_us = runtime.turn();
-        match result.try_recv() {
-            Ok(result) => break result,
-            Err(_) => runtime.wait(due_us),
-        }
-    };
-    result.unwrap();
+    let mut told = None;
+    sleeping.block_on(runtime.serve(|| {
+        told = result.try_recv().ok();
+        if told.is_some() { Between::Ended } else { Between::Idle }
+    }));
+    told.expect("it ended with a result").unwrap();
 }
 
 /// Runs tests of the suite, each on a new store.

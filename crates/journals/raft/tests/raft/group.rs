@@ -170,7 +170,7 @@ impl Group {
         let links = Arc::new(Wires { group: Arc::downgrade(self), from: number as u64 + 1 });
         let copies = Arc::new(OtherCopies(number, Arc::downgrade(self), AtomicUsize::new(0)));
         let (patience, clock) = (self.patience, Arc::new(SystemClock));
-        let options = RaftOptions { patience, start, clock, keep_bytes, copies };
+        let options = RaftOptions { patience, start, clock, keep_bytes, copies, runtime: None };
         node.running = Some(Arc::new(RaftNode::start(wal, links, options).unwrap()));
     }
 
