@@ -5,20 +5,15 @@ use super::{Event, Finding, Findings};
 use crate::node::Node;
 use serde_json::Value;
 
-/// The logs of all nodes are equal, byte for byte.
-pub(crate) fn copies(logs: &[(&str, &[u8])]) -> Vec<Finding> {
+/// The logs of two nodes are equal, byte for byte.
+pub(crate) fn copies((first, log): (&str, &[u8]), (name, other): (&str, &[u8])) -> Option<Finding> {
     let mut found = Findings::of("copies");
-    let Some((first, log)) = logs.first() else { return found.list };
-    for (name, other) in &logs[1..] {
-        if other != log {
-            let at = log.iter().zip(*other).take_while(|(one, two)| one == two).count();
-            let (len, other_len) = (log.len(), other.len());
-            found.add(format!(
-                "nodes {first} and {name} differ at byte {at} of {len} and {other_len}"
-            ));
-        }
+    if other != log {
+        let at = log.iter().zip(other).take_while(|(one, two)| one == two).count();
+        let (len, other_len) = (log.len(), other.len());
+        found.add(format!("nodes {first} and {name} differ at byte {at} of {len} and {other_len}"));
     }
-    found.list
+    found.list.pop()
 }
 
 /// `rows`: position, type and tags of each event in SQL, by position.

@@ -32,7 +32,7 @@ impl Event {
 }
 
 /// Every event of a log, one per line, after the end was confirmed.
-pub(crate) fn fetch(node: &Node, log: &str) -> Result<(Vec<u8>, Vec<Event>), String> {
+pub(crate) fn fetch(node: &Node, log: &str) -> Result<Vec<u8>, String> {
     let target = format!("/v1/logs/{log}/events?consistency=linearizable&wait_ms=30000");
     let request = Request::get(&target)
         .header("Accept", "application/x-ndjson".into())
@@ -43,13 +43,18 @@ pub(crate) fn fetch(node: &Node, log: &str) -> Result<(Vec<u8>, Vec<Event>), Str
         let body = String::from_utf8_lossy(&answer.body);
         return Err(format!("node {}: {} {body}", node.name, answer.status));
     }
-    let lines = answer.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(answer.body)
+}
+
+/// The events of these lines, which are dense.
+pub(crate) fn events(lines: &[u8]) -> Result<Vec<Event>, String> {
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let events: Option<Vec<_>> =
         lines.map(|line| Event::new(&serde_json::from_slice(line).ok()?)).collect();
-    let events = events.ok_or_else(|| format!("node {}: a line that is no event", node.name))?;
+    let events = events.ok_or("a line that is no event")?;
     let mut expected = 1..;
-    if let Some(event) = events.iter().find(|event| Some(event.position) != expected.next()) {
-        return Err(format!("node {}: a gap before position {}", node.name, event.position));
+    match events.iter().find(|event| Some(event.position) != expected.next()) {
+        Some(event) => Err(format!("a gap before position {}", event.position)),
+        None => Ok(events),
     }
-    Ok((answer.body, events))
 }

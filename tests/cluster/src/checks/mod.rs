@@ -10,7 +10,7 @@ mod reads;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::log::{Event, fetch};
+pub(crate) use self::log::{Event, events, fetch};
 pub(crate) use copies::{accounts, copies, panics, sql};
 
 use crate::clients::Item;
