@@ -13,7 +13,8 @@
 //! - `group`: the consensus library and nothing beside it.
 //! - `runtime`: what the library runs in, turned by hand.
 //! - `elector`: when a node stands for election. Pure. `election`: who orders.
-//! - `node`: the thread of a node and what it does; `shared_node`: what it shares with the logs.
+//! - `node`: a node as its process sees it; `node_thread`: what its thread does; `shared_node`:
+//!   what that shares with the logs.
 //! - `members`: who belongs to the group; `membership`: whether a node does.
 //! - `by_hand`: a node without threads, for the simulator.
 //! - `message`: what nodes tell each other; `wire`: the same as bytes.
@@ -37,6 +38,7 @@ mod members;
 mod membership;
 mod message;
 mod node;
+mod node_thread;
 #[cfg(wellspring_plants)]
 pub mod plants;
 #[cfg(not(wellspring_plants))]
@@ -53,6 +55,7 @@ pub use copy_source::CopySource;
 pub use group::{FoundError, Links, StartError};
 pub use members::{Admission, MemberAddress, MembersChange, MembersError};
 pub use message::{Answer, AppendOutcome, Message, Offer, Question};
-pub use node::{GroupReport, RaftNode, RaftOptions};
+pub use node::{GroupReport, RaftNode};
+pub use node_thread::RaftOptions;
 pub use shared_log::{LeadChoice, RaftLog};
 pub use wire::{HEADER_BYTES, MAX_BODY_BYTES, WireFault};

@@ -82,7 +82,9 @@ impl Wake for Task {
                 state.ready.push_back(self);
                 let sleeper = state.sleeper.take();
                 drop(state);
-                sleeper.map(Waker::wake);
+                if let Some(sleeper) = sleeper {
+                    sleeper.wake();
+                }
             }
         }
     }
