@@ -205,8 +205,8 @@ impl Arrivals {
 }
 
 impl StreamSink for Arrivals {
-    fn member_since(&self) -> u64 {
-        self.running().map_or(0, |running| running.node.member_since())
+    fn member_since(&self) -> Option<u64> {
+        self.running().map(|running| running.node.member_since())
     }
 
     fn admit(&self, id: u64, since: u64) -> Admission {
