@@ -61,7 +61,7 @@ impl Group {
             return Some(format!("n{at} adds learner {id}"));
         }
         if learners.contains(&id) && dice.chance(200) {
-            self.changes.push(node.remove_learner(id));
+            self.changes.push(node.remove(id));
             return Some(format!("n{at} removes learner {id}"));
         }
         let is_ready = |id: u64| {
@@ -91,7 +91,7 @@ impl Group {
         if left.len() < voters.len() || report.is_replacing_voters {
             drop(node.change_voters(&left));
         } else if let Some(lost) = learners.intersection(&self.lost).next() {
-            drop(node.remove_learner(*lost));
+            drop(node.remove(*lost));
         } else {
             let all: BTreeSet<u64> = voters.union(&learners).copied().collect();
             if let Some(id) = self.ids().difference(&all).next() {

@@ -58,8 +58,8 @@ impl GroupDocument {
         (voters().filter(|member| member.reachable).count(), voters().count())
     }
 
-    /// A warning about an even number of voters.
-    pub(crate) fn is_even(&self) -> Option<String> {
+    /// A warning, if the number of voters is even.
+    pub(crate) fn even_voters_warning(&self) -> Option<String> {
         let (_, voters) = self.voters();
         (voters > 0 && voters.is_multiple_of(2))
             .then(|| format!("{voters} voters survive no more failures than {}", voters - 1))

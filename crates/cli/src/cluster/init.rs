@@ -159,7 +159,9 @@ pub(super) fn join(args: &JoinArgs) -> Result<(), Failure> {
                 say(&format!("{node} is a voter of the cluster."))?;
                 let document =
                     ClusterDocument::read(&ask(&mut client, &Request::get(PATH, &[]))?.body)?;
-                if let Some(warning) = group_of(&document).and_then(GroupDocument::is_even) {
+                if let Some(warning) =
+                    group_of(&document).and_then(GroupDocument::even_voters_warning)
+                {
                     eprintln!("{warning}: let another node join, or remove one");
                 }
                 return Ok(());

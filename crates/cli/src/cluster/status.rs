@@ -131,7 +131,7 @@ fn of_group(node: &str, group: &GroupDocument) -> Vec<String> {
         _ => format!("{reachable} of {voters} voters reachable"),
     };
     let mut lines = vec![format!("group: {reach}; {orders}; {far}")];
-    lines.extend(group.is_even());
+    lines.extend(group.even_voters_warning());
     let learners: Vec<&str> =
         group.members.iter().filter(|member| !member.votes).map(|member| &*member.node).collect();
     if !learners.is_empty() {

@@ -150,11 +150,6 @@ impl RaftNode {
         self.add_learner_at(node, MemberAddress::default())
     }
 
-    /// Removes a node that does not vote. Only where the group is ordered.
-    pub fn remove_learner(&self, node: u64) -> MembersChange {
-        self.change_members(move |_| ChangeOfMembers::RemoveLearner(node))
-    }
-
     /// Replaces the voters. Only where the group is ordered. New ones have to be learners, which
     /// should have caught up: until they have, nothing may be committed. Former ones are members
     /// no more; if the orderer is one of them, it stops ordering, and those that stay have to be a
@@ -196,14 +191,17 @@ impl RaftNode {
         self.runtime.spawn(async move {
             // The library would look first whether the members are committed here; and it takes a
             // change from an orderer that the one before has removed, which stops ordering.
-            let orderer = shared.orderer();
-            let orderer = orderer.filter(|id| locked(&shared.members).votes(*id));
-            let change = change(&locked(&shared.members));
-            let is_allowed = match &change {
-                ChangeOfMembers::Voters(voters) if !voters.is_empty() => {
-                    may_replace(&locked(&shared.members), shared.node, voters)
-                }
-                _ => true,
+            let (orderer, change, is_allowed) = {
+                let members = locked(&shared.members);
+                let orderer = shared.orderer().filter(|id| members.votes(*id));
+                let change = change(&members);
+                let is_allowed = match &change {
+                    ChangeOfMembers::Voters(voters) if !voters.is_empty() => {
+                        may_replace(&members, shared.node, voters)
+                    }
+                    _ => true,
+                };
+                (orderer, change, is_allowed)
             };
             let changed = if orderer != Some(shared.node) {
                 Err(MembersError::NotOrdering { orderer })

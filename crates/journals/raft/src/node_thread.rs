@@ -16,7 +16,7 @@ use crate::group::{
 };
 use crate::message::{Answer, AppendOutcome, Message, Offer, Question};
 use crate::plants::{Plant, planted};
-use crate::runtime::{Between, HandRuntime, pause, within};
+use crate::runtime::{BetweenTurns, HandRuntime, pause, within};
 use crate::shared_node::{NOBODY, SharedNode, locked};
 use crate::trim::trim;
 use crate::wal::Wal;
@@ -130,11 +130,11 @@ impl NodeTurner {
             // goes to one node goes at once.
             shared.peers.links.flush();
             if shared.is_ending.load(Ordering::Acquire) {
-                Between::Ended
+                BetweenTurns::Ended
             } else if self.writer.work() {
-                Between::Worked
+                BetweenTurns::Worked
             } else {
-                Between::Idle
+                BetweenTurns::Idle
             }
         };
         runtime.serve(between).await;

@@ -52,13 +52,13 @@ struct State {
     sleeper: Option<Waker>,
 }
 
-/// What whoever turns a runtime has done when nothing was ready.
-pub(crate) enum Between {
-    /// Something, by which a task may be ready.
+/// The work that was done between two turns of a runtime, when no task was ready.
+pub(crate) enum BetweenTurns {
+    /// Some, which may have made a task ready.
     Worked,
-    /// Nothing.
+    /// None.
     Idle,
-    /// The runtime is not turned any more.
+    /// None, and the runtime is not turned again.
     Ended,
 }
 
@@ -152,19 +152,19 @@ impl HandRuntime {
     /// Turns it until `between` says that it ends, which is called whenever nothing is ready. In a
     /// task of tokio's, with a clock that goes like tokio's; other tasks of the thread take turns
     /// with it.
-    pub(crate) async fn serve(&self, mut between: impl FnMut() -> Between) {
+    pub(crate) async fn serve(&self, mut between: impl FnMut() -> BetweenTurns) {
         let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
         let mut timer_due_us = None;
         let serving = poll_fn(|context| {
             loop {
                 let due_us = self.turn();
                 match between() {
-                    Between::Ended => return Poll::Ready(()),
-                    Between::Worked => {
+                    BetweenTurns::Ended => return Poll::Ready(()),
+                    BetweenTurns::Worked => {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
-                    Between::Idle => {}
+                    BetweenTurns::Idle => {}
                 }
                 if timer_due_us != due_us {
                     let left = due_us.map(|due| due.saturating_sub(self.0.clock.monotonic_us()));

@@ -96,8 +96,8 @@ pub enum Admission {
 
 /// The engine, to which messages go.
 pub trait StreamSink: Send + Sync {
-    /// The newest entry of the group that makes this node a member, 0 if it has none; `None` while
-    /// the engine starts: it dials nobody before, who would take it for a node that joins.
+    /// The newest entry of the group that makes this node a member, 0 if it has none. `None` while
+    /// the engine starts: this node dials no other one until then, because a 0 means that it joins.
     fn member_since(&self) -> Option<u64>;
 
     /// Whether the node with this id belongs to the group; `since`: its

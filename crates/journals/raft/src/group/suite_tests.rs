@@ -6,7 +6,7 @@
 use super::{Checkpoints, LogStore, Machine, Types, WalWriter};
 use crate::checkpoint::Checkpoint;
 use crate::delivery::Delivery;
-use crate::runtime::{Between, HandRuntime};
+use crate::runtime::{BetweenTurns, HandRuntime};
 use crate::wal::{EntryId, Identity, Wal, WalOptions};
 use openraft::StorageError;
 use openraft::testing::{StoreBuilder, Suite};
@@ -48,7 +48,7 @@ fn run(test: impl Future<Output = Result<(), StorageError<u64>>> + Send + 'stati
     let mut told = None;
     sleeping.block_on(runtime.serve(|| {
         told = result.try_recv().ok();
-        if told.is_some() { Between::Ended } else { Between::Idle }
+        if told.is_some() { BetweenTurns::Ended } else { BetweenTurns::Idle }
     }));
     told.expect("it ended with a result").unwrap();
 }
